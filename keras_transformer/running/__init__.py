@@ -1,1 +1,1 @@
-"""From ids to ids with a model: batches, padding, compiled searches."""
+"""Models run on token ids: batches, padding, compiled searches and scores."""

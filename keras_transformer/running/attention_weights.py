@@ -1,4 +1,4 @@
-"""Attention weights of given pairs, and how much of a source they cover."""
+"""Attention weights of given pairs of texts, and their coverage of the source."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def attention_weights(
     target_ids: Sequence[Sequence[int]],
     tokens_per_batch: int = TOKENS_PER_BATCH,
 ) -> Iterator[tuple[list[int], dict[str, list[np.ndarray]]]]:
-    """Yield the pairs of each batch as indices, and each kind's weights per layer (B, N, T, S).
+    """Yield each batch: the indices of its pairs, and the weights (B, N, T, S) of each layer.
 
-    The kinds are "encoder", "decoder" and "cross". Row t is the query that predicts target token t.
+    The weights are lists by layer, under "encoder", "decoder" and "cross". In the last two, row t
+    is the query that predicts target token t.
 
     Args:
         model: The model.
@@ -69,8 +70,8 @@ def alignment_weights(cross: Sequence[np.ndarray], guided: bool = False) -> np.n
 def coverage(weights_TS: np.ndarray) -> float:
     """Return the sum over source tokens i of log min(sum_j p_ij, 1) (Wu et al. 2016, equation 14).
 
-    It is 0 if each source token gets the attention of one target token at least, else less: GNMT
-    adds it, times beta, to the score of a translation.
+    It is 0 if the attention to each source token adds up to at least 1, else below 0. GNMT adds it,
+    times beta, to the score of a translation.
 
     Args:
         weights_TS: Attention p of each target token to the source tokens that count.

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
-from keras_transformer.text.tokenizer import checked_texts
+from keras_transformer.text.tokenizer import Frame, Texts, checked_texts
+
+
+class Source(NamedTuple):
+    """A source text, and its ids as `Tokenizer.encode_source` gives them."""
+
+    text: str
+    ids: list[int]
 
 
 @dataclass(frozen=True)
 class Request:
-    """Texts to translate, and what a caller wants of them besides the options of the search.
+    """A request to translate: texts, and a caller's settings besides the options of the search.
 
     Args:
         texts: Source texts.
@@ -25,6 +32,7 @@ class Request:
         strict: Whether a text that is too long raises ValueError; else it is cut with a warning.
         seed: Seed of `Translator.sample`.
         constraint: See `Translator.translate`.
+        ids: Ids of each text, as in `Source`; None: the texts are not encoded yet.
 
     Raises:
         ValueError: If the texts are not strings.
@@ -36,9 +44,22 @@ class Request:
     strict: bool = False
     seed: int = 0
     constraint: Any = None
+    ids: Sequence[list[int]] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "texts", checked_texts(self.texts))
+
+    def read(self, tokenizer: Tokenizer) -> Request:
+        """Return the request with the ids of its texts, encoded if they are not yet."""
+        known = self.ids is not None
+        return self if known else replace(self, ids=tokenizer.encode_source(self.texts))
+
+    def part(self, chosen: Sequence[int]) -> Request:
+        """Return the request for the texts with these indices."""
+        ids = None if self.ids is None else [self.ids[i] for i in chosen]
+        prefixes = None if self.prefixes is None else [self.prefixes[i] for i in chosen]
+        texts = Texts(self.texts[i] for i in chosen)
+        return replace(self, texts=texts, prefixes=prefixes, ids=ids)
 
     def encoded(
         self, tokenizer: Tokenizer, max_length: int
@@ -47,13 +68,14 @@ class Request:
 
         Args:
             tokenizer: Tokenizer of the model.
-            max_length: The model's.
+            max_length: The model's `max_length`.
 
         Returns:
-            The numbers of these texts; the ids of each; and the ids that its translation must begin
-            with. A text without tokens besides the frame is empty, and so is its translation.
+            The indices of these texts; the ids of each; and the ids that its translation must begin
+            with. A text with no tokens besides the special ones around it counts as empty.
         """
-        sources = encoded(tokenizer, self.texts, "texts", max_length, self.strict)
+        ids, frame = [*(self.read(tokenizer).ids or ())], tokenizer.source_frame
+        sources = _limited(ids, self.texts, "texts", frame, max_length, self.strict)
         prefixes = encoded_prefixes(tokenizer, self.prefixes, len(self.texts), max_length - 2)
         empty = sum(map(len, tokenizer.source_frame))
         full = [i for i, ids in enumerate(sources) if len(ids) > empty]
@@ -68,32 +90,42 @@ def require_match(tokenizer: Tokenizer, config: Any) -> None:
         config: The config of the model.
     """
     for name in ("source_vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id"):
-        ours, theirs = getattr(config, name), getattr(tokenizer, name)
-        same = theirs in config.eos_ids if name == "eos_id" else ours == theirs
+        model_id, tokenizer_id = getattr(config, name), getattr(tokenizer, name)
+        same = tokenizer_id in config.eos_ids if name == "eos_id" else model_id == tokenizer_id
         if not same:
             raise ValueError(
-                f"the tokenizer does not match the model: its {name} is {theirs}, "
-                f"the model's {ours}"
+                f"the tokenizer does not match the model: its {name} is {tokenizer_id}, "
+                f"the model's {model_id}"
             )
 
 
-def encoded(
-    tokenizer: Tokenizer, texts: Sequence[str], name: str, limit: int, strict: bool
-) -> list[list[int]]:
-    """Return the ids of each text, including the special tokens around it.
+def encoded_pairs(
+    tokenizer: Tokenizer, sources: Sequence[str], targets: Sequence[str], limit: int
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the ids of sources and of targets, including the special tokens around them.
 
     Args:
         tokenizer: Tokenizer of the model.
-        texts: Target texts if `name` is "targets", else source texts.
-        name: Name of the texts in error messages.
+        sources: Source texts.
+        targets: Target texts.
         limit: The model's `max_length`.
-        strict: Whether a longer text raises ValueError; else it is cut with a warning.
+
+    Raises:
+        ValueError: If a text is longer than `limit`.
     """
-    texts = checked_texts(texts, name)
-    if name == "targets":
-        ids, frame = tokenizer.encode_target(texts), tokenizer.target_frame
-    else:
-        ids, frame = tokenizer.encode_source(texts), tokenizer.source_frame
+    sources, targets = checked_texts(sources, "sources"), checked_texts(targets, "targets")
+    source_ids, target_ids = tokenizer.encode_source(sources), tokenizer.encode_target(targets)
+    frames = tokenizer.source_frame, tokenizer.target_frame
+    return (
+        _limited(source_ids, sources, "sources", frames[0], limit, strict=True),
+        _limited(target_ids, targets, "targets", frames[1], limit, strict=True),
+    )
+
+
+def _limited(
+    ids: list[list[int]], texts: Sequence[str], name: str, frame: Frame, limit: int, strict: bool
+) -> list[list[int]]:
+    """Cut the ids of texts that are too long with a warning, or raise ValueError if `strict`."""
     for i, tokens in enumerate(ids):
         if len(tokens) > limit:
             problem = (

@@ -22,7 +22,7 @@ from keras_transformer.decoding import whole_search
 from keras_transformer.models import EncoderDecoder
 from keras_transformer.text.tokenizer import round_up
 
-MULTIPLE = 16  # of lengths, where there are to be few shapes
+MULTIPLE = 16  # to which lengths are rounded up where few shapes are wanted
 LENGTH_MULTIPLE = MULTIPLE if COMPILES_EACH_SHAPE else 1
 
 
@@ -40,7 +40,7 @@ def search_batches(
         lengths: Number of tokens of each text.
         tokens_per_batch: Maximum tokens in a batch, padding included; a single text may have more.
         max_length: The model's `max_length`.
-        few_shapes: Whether batches have few shapes, by default on backends that compile each.
+        few_shapes: Whether batches have few shapes; by default on a backend that compiles each.
     """
     require_whole("tokens_per_batch", tokens_per_batch, 1)
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
@@ -60,7 +60,7 @@ def search_batches(
 
 def until_end(ids: Iterable[int], eos_ids: Sequence[int]) -> list[int]:
     """Return the ids that precede the first EOS id."""
-    return list(itertools.takewhile(lambda one: one not in eos_ids, ids))
+    return list(itertools.takewhile(lambda x: x not in eos_ids, ids))
 
 
 class Runner:
@@ -85,7 +85,7 @@ class Runner:
             key: Distinguishes the function from others of this model.
             make: Makes the function; called if the key is new.
             arguments: Arrays, numbers, None and trees of these.
-            donates, varying: Numbers of arguments, see `backend.compiled`.
+            donates, varying: Indices of arguments, see `backend.compiled`.
         """
         if key not in self._compiled:
             self._compiled[key] = compiled(make(), model, donates, varying)
@@ -102,7 +102,7 @@ class Runner:
         """
 
         def make():
-            # A constraint and a shortlist may read what is not among the arguments.
+            # Not recorded with a constraint or a shortlist, which may read more than arguments.
             plain = RECORDS_SEARCHES and all(x is None for x in arguments[4:])
             return recorded_search(begin, lambda: model.variables) if plain else whole_search(begin)
 
@@ -120,7 +120,7 @@ def _tensor(x):
 def score_function(model: EncoderDecoder, given: int = 0) -> Callable:
     """Return `score(source_ids (B, S), labels (B, T))` -> log p(labels | source) (B,).
 
-    The first `given` labels, such as a language, are given: their probability does not count.
+    The probability of the first `given` labels, such as that of a language, does not count.
     """
     config = model.config
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_transformer.models import Transformer
-from keras_transformer.running.inputs import encoded, padded
+from keras_transformer.running.inputs import encoded_pairs, padded
 from keras_transformer.running.runner import Runner, score_function, search_batches
 from keras_transformer.text import Tokenizer
 
@@ -35,8 +35,7 @@ def score_pairs(
             `max_length`.
     """
     limit, pad_id = model.config.max_length, model.config.pad_id
-    source_ids = encoded(tokenizer, sources, "sources", limit, strict=True)
-    target_ids = encoded(tokenizer, targets, "targets", limit, strict=True)
+    source_ids, target_ids = encoded_pairs(tokenizer, sources, targets, limit)
     same_number(source_ids, target_ids)
 
     def make():

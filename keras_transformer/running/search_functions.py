@@ -57,11 +57,12 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
         if prefix is not None:
             length = length + ops.shape(prefix)[1]
         first_ids = quick.full((rows, 1), config.bos_id, dtype="int32")
-        sizes, place = dict(first_ids=first_ids, length=length + 1, beam_size=beam_size), int
+        sizes = dict(first_ids=first_ids, length=length + 1, beam_size=beam_size)
+        to_search_id = int  # identity: without a shortlist, a search has the model's ids
         if search.shortlist:  # the ids of the search are places in the list of their row
             ids = source[model.source_name]
             allowed = allowed_ids(ids, *shortlist, special_ids, prefix)
-            sizes["allowed_ids_BA"], place = allowed, special_ids.index
+            sizes["allowed_ids_BA"], to_search_id = allowed, special_ids.index
             prefix = None if prefix is None else places_of(prefix, allowed)
         logits, state, step = model.prefill(**source, **sizes)
         # `transformers` counts the token that the decoder begins with.
@@ -73,11 +74,11 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
             logits,
             state,
             search,
-            eos_ids=tuple(map(place, config.eos_ids)),
+            eos_ids=tuple(map(to_search_id, config.eos_ids)),
             length=length,
             max_lengths_B=max_lengths,
-            pad_id=place(config.pad_id),
-            banned_ids=(place(config.bos_id),),
+            pad_id=to_search_id(config.pad_id),
+            banned_ids=(to_search_id(config.bos_id),),
             prefix_BP=prefix,
             past_BP=past,
             uniforms_BL=uniforms,
@@ -87,8 +88,8 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
         if not search.shortlist:
             return loop
 
-        def result(found):
-            ids, scores = loop.result(found)
+        def result(results):
+            ids, scores = loop.result(results)
             rows = ops.reshape(ids, (ops.shape(ids)[0], -1))
             return ops.reshape(gather(allowed, rows, axis=1), ops.shape(ids)), scores
 
@@ -190,7 +191,12 @@ def next_token(
 ) -> Any:
     """Return the token (B,) that `generation_function` takes if none is forced.
 
-    None of the forbidden ones is taken, boolean (B, V).
+    Args:
+        search: Options of the search.
+        logits_BV: Logits.
+        seen_BV: Boolean, tokens that have occurred, for the repetition penalty.
+        uniform_B: Random numbers in [0, 1) for sampling.
+        forbidden_BV: Boolean, tokens that are not taken; None: none.
     """
     logits_BV = ops.cast(logits_BV, "float32")
     if search.repetition_penalty != 1.0:
@@ -202,12 +208,12 @@ def next_token(
 
 
 def next_tokens(logits_BV: Any, choice: Mapping[str, Any], eos_ids: Sequence[int]) -> Any:
-    """Return the next token (B,) of sequences with options of their own.
+    """Return the next token (B,) of each sequence, by its own options.
 
     Args:
         logits_BV: Logits, float32.
         choice: Tensors with an entry for each row, in groups that may be absent: `uniform` (B,)
-            with `temperature` (0: the most probable token), `top_k`, `top_p` and `min_p` (B,);
+            with the other options of sampling (B,), `temperature` 0 for the most probable token;
             `repetition_penalty` (B,) with `seen`, the tokens that have occurred (B, V), boolean;
             `too_early` (B,), whether the sequence must not end yet, boolean; `forbidden` (B, V),
             tokens that are not taken, boolean.
@@ -220,19 +226,14 @@ def next_tokens(logits_BV: Any, choice: Mapping[str, Any], eos_ids: Sequence[int
         logits_BV = ops.where(choice["forbidden"], IMPOSSIBLE, logits_BV)
     if "too_early" in choice:
         ids_V = ops.arange(logits_BV.shape[-1], dtype="int32")
-        is_end_V = functools.reduce(operator.or_, (ids_V == one for one in eos_ids))
+        is_end_V = functools.reduce(operator.or_, (ids_V == eos_id for eos_id in eos_ids))
         is_banned_BV = choice["too_early"][:, None] & is_end_V
         logits_BV = ops.where(is_banned_BV, IMPOSSIBLE, logits_BV)
     best_B = ops.cast(ops.argmax(logits_BV, axis=-1), "int32")
     if "uniform" not in choice:
         return best_B
     draws_B = choice["temperature"] > 0
-    drawn_B = sample_rows(
-        logits_BV,
-        choice["uniform"],
-        temperature_B=ops.where(draws_B, choice["temperature"], 1.0),
-        top_k_B=choice["top_k"],
-        top_p_B=choice["top_p"],
-        min_p_B=choice["min_p"],
-    )
+    options = {f"{name}_B": choice[name] for name in Generation.names(draws=True)}
+    options["temperature_B"] = ops.where(draws_B, choice["temperature"], 1.0)
+    drawn_B = sample_rows(logits_BV, choice["uniform"], **options)
     return ops.where(draws_B, ops.cast(drawn_B, "int32"), best_B)

@@ -16,7 +16,7 @@ from keras_transformer.serving.sentences import Sentences
 from keras_transformer.serving.turns import Workers
 from keras_transformer.system import interruption
 
-PART = 50_000  # characters per call that counts tokens; each text counts for a hundred more
+PART = 50_000  # characters per call that counts tokens; each text counts as 100 more
 
 
 @dataclass(frozen=True)
@@ -52,42 +52,44 @@ async def translate_texts(
         texts: The texts.
         alternatives: Maximum number of further translations per text. Those of a text of several
             sentences differ in one or more sentences.
-        estimates: Whether to estimate the quality, if a single engine has a calibration.
+        estimates: Whether to estimate the quality; only a single engine with a calibration can.
 
     Raises:
         TooLargeError, QueueFullError: See `Batcher.check`.
         EngineError: If an engine fails.
     """
-    split, costs = await workers.run(_split, texts, language, engines[0], batcher)
-    sentences = [sentence for one in split for sentence in one.texts]
+    split, items, costs = await workers.run(_split, texts, language, engines[0], batcher)
+    sentences = [sentence for split_text in split for sentence in split_text.texts]
     count = 1 + alternatives
-    hypotheses = await _search(batcher, workers, engines, sentences, count, costs)
+    hypotheses = await _search(batcher, workers, engines, items, count, costs)
     qualities = [None] * len(sentences)
     if estimates and len(engines) == 1 and engines[0].can_estimate:
-        pairs = [(text, own[0]) for text, own in zip(sentences, hypotheses, strict=True)]
+        pairs = [(text, ranked[0]) for text, ranked in zip(sentences, hypotheses, strict=True)]
         qualities = await submitted(batcher, workers, Judge(engines[0]), pairs, 1, costs)
     return await workers.run(_joined, split, hypotheses, qualities, alternatives)
 
 
 def _joined(split, hypotheses, qualities, alternatives):
     """Return the translations of each text, from those of its sentences."""
-    found, judged = iter(hypotheses), iter(qualities)
+    remaining, judged = iter(hypotheses), iter(qualities)
     results = []
-    for one in split:
-        own = [next(found) for _ in one.texts]
-        quality = _mean_quality(one.texts, [next(judged) for _ in one.texts])
-        best = one.joined([hypotheses[0] for hypotheses in own])
-        several = [best]
+    for split_text in split:
+        per_sentence = [next(remaining) for _ in split_text.texts]
+        quality = _mean_quality(split_text.texts, [next(judged) for _ in split_text.texts])
+        best = split_text.joined([hypotheses[0] for hypotheses in per_sentence])
+        translations = [best]
         for rank in range(1, 1 + alternatives):
-            other = one.joined([hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in own])
-            if other not in several:
-                several.append(other)
-        results.append(Translated(several, quality))
+            other = split_text.joined(
+                [hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in per_sentence]
+            )
+            if other not in translations:
+                translations.append(other)
+        results.append(Translated(translations, quality))
     return results
 
 
 def _mean_quality(sentences, qualities):
-    """Return the mean weighted by characters, over the sentences with a quality."""
+    """Return the mean quality, weighted by characters; None if no sentence has a quality."""
     known = [(len(x), y) for x, y in zip(sentences, qualities, strict=True) if y is not None]
     total = sum(size for size, _ in known)
     return round(sum(size * y for size, y in known) / total, 4) if total else None
@@ -112,32 +114,36 @@ async def translate_html(
     documents = await workers.run(lambda: [markup.blocks(source) for source in sources])
     blocks = [block for document in documents for block in document if block.text]
     plain = [block.text for block in blocks]
-    split, costs = await workers.run(_split, plain, language, engines[0], batcher)
+    split, items, costs = await workers.run(_split, plain, language, engines[0], batcher)
     # Sentences with tags need word alignments, through each engine in turn.
-    texts = [sentence for one in split for sentence in one.texts]
+    texts = [sentence for split_text in split for sentence in split_text.texts]
     steps = [texts]
     for engine in engines:
-        found = await submitted(batcher, workers, engine, steps[-1], 1, costs)
-        steps.append([x[0] for x in found])
-        costs = None
+        hypotheses = await submitted(batcher, workers, engine, items, 1, costs)
+        steps.append([x[0] for x in hypotheses])
+        items, costs = steps[-1], None
     tagged = [
-        bool(block.nodes) for block, one in zip(blocks, split, strict=True) for _ in one.texts
+        bool(block.nodes)
+        for block, split_text in zip(blocks, split, strict=True)
+        for _ in split_text.texts
     ]
     chosen = [i for i, is_tagged in enumerate(tagged) if is_tagged]
     links: dict[int, Links] = {}
     for engine, sources_, targets in zip(engines, steps, steps[1:], strict=False):
         pairs = [(sources_[i], targets[i]) for i in chosen]
-        found = await submitted(batcher, workers, Aligner(engine), pairs, 1)
-        for i, link in zip(chosen, found, strict=True):
+        alignments = await submitted(batcher, workers, Aligner(engine), pairs, 1)
+        for i, link in zip(chosen, alignments, strict=True):
             before = links.get(i)
             links[i] = link if before is None else [j if j is None else before[j] for j in link]
 
     def put_together():
         numbered = iter(range(len(texts)))
         results = {}
-        for block, one in zip(blocks, split, strict=True):
-            own = [next(numbered) for _ in one.texts]
-            results[id(block)] = _whole(block, one, [steps[-1][i] for i in own], own, links)
+        for block, split_text in zip(blocks, split, strict=True):
+            indices = [next(numbered) for _ in split_text.texts]
+            results[id(block)] = _whole(
+                block, split_text, [steps[-1][i] for i in indices], indices, links
+            )
         return [
             "".join(results[id(block)] if block.text else block.raw for block in document)
             for document in documents
@@ -158,59 +164,81 @@ def _whole(block, split, translations, numbers, links):
     for place, part in enumerate(split.parts):
         text, i = next(order) if place % 2 else (part, None)
         if i is not None:
-            own = [at_source + begin for begin, _ in words(part)]
+            word_starts = [at_source + begin for begin, _ in words(part)]
             target_words += [(at_target + x, at_target + y) for x, y in words(text)]
-            aligned += [None if j is None else starts.get(own[j]) for j in links[i]]
+            aligned += [None if j is None else starts.get(word_starts[j]) for j in links[i]]
         at_source += len(part)
         at_target += len(text)
     return markup.placed(block, translation, aligned, target_words)
 
 
-class _Costs:
-    """Counts the tokens of texts, some at a time, and ends the work if they are too many.
+class _Reader:
+    """A reader of texts: makes the items for an engine's `search`, and refuses too many tokens.
 
     Args:
-        engine: The engine whose tokens they are.
-        batcher: The batcher that shall take them.
+        engine: The engine.
+        batcher: The batcher that will run the engine.
     """
 
     def __init__(self, engine, batcher):
-        self.counted: list[int] = []
         self._engine, self._batcher = engine, batcher
-        self._total, self._waiting, self._size = 0, [], 0
+        self._items, self._costs = [], []
+        self._waiting, self._size, self._total = [], 0, 0
+        self._known = {}  # texts that `fits` has read, with item and cost
+
+    def fits(self, sentence):
+        """Return whether a sentence is not too long for the engine."""
+        limit = self._engine.max_length
+        # A token has at least one byte, so most sentences need no counting of tokens.
+        if limit is None or len(sentence.encode()) + 8 <= limit:
+            return True
+        (self._known[sentence],) = zip(*self._engine.read([sentence]), strict=True)
+        return self._known[sentence][1] <= limit
 
     def add(self, texts):
-        """Count texts, or let them wait for others."""
+        """Add texts; they are read once enough of them are waiting."""
         interruption.check()
         self._waiting += texts
         self._size += sum(map(len, texts)) + 100 * len(texts)
         if self._size >= PART:
-            self._count()
+            self._read()
 
     def all(self):
-        """Return the number of tokens of each text."""
-        self._count()
-        return self.counted
+        """Read the remaining texts; return the items and numbers of tokens of all."""
+        self._read()
+        return self._items, self._costs
 
-    def _count(self):
-        costs = self._engine.costs(self._waiting) if self._waiting else []
-        self.counted += costs
-        self._total += sum(costs)
-        self._waiting, self._size = [], 0
+    def _read(self):
+        """Read the waiting texts, and count their tokens; a repeated text is read once."""
+        texts, known = self._waiting, self._known
+        new = [text for text in texts if text not in known]
+        if new:
+            known.update(zip(new, zip(*self._engine.read(new), strict=True), strict=True))
+        for item, cost in map(known.get, texts):
+            self._items.append(item)
+            self._costs.append(cost)
+            self._total += cost
+        self._waiting, self._size, self._known = [], 0, {}
         self._batcher.check(self._total)
 
 
 def _split(texts, language, engine, batcher):
-    """Return the sentences of each text, and the number of tokens of each sentence."""
-    fits, costs = _fits(engine), _Costs(engine, batcher)
-    return [Sentences.of(text, language, fits, costs.add) for text in texts], costs.all()
+    """Return the `Sentences` of each text, the items for `search`, and their numbers of tokens."""
+    reader = _Reader(engine, batcher)
+    split = [Sentences.of(text, language, reader.fits, reader.add) for text in texts]
+    return split, *reader.all()
 
 
-def _counted(texts, engine, batcher):
-    costs = _Costs(engine, batcher)
+def read_all(texts: Sequence[Any], engine: Any, batcher: Batcher) -> tuple[list[Any], list[int]]:
+    """Read texts for an engine part by part; return the items and their numbers of tokens.
+
+    Raises:
+        TooLargeError, QueueFullError: If the batcher does not accept so many tokens.
+    """
+    reader = _Reader(engine, batcher)
     for text in texts:
-        costs.add([text])
-    return costs.all()
+        reader.add([text])
+    return reader.all()
 
 
 async def _search(batcher, workers, engines, texts, count, costs=None):
@@ -232,33 +260,23 @@ async def submitted(
     count: int,
     costs: Sequence[int] | None = None,
 ) -> list[Any]:
-    """Return an engine's results.
+    """Submit texts to an engine through the batcher, and return its results.
 
     Args:
         batcher, workers, engine: As in `translate_texts`, with one engine.
-        texts: What its `search` takes.
+        texts: The texts; if `costs` is given, the items from the engine's `read`.
         count: Maximum number of results for each.
-        costs: Number of tokens of each text; None: the engine counts them.
+        costs: Number of tokens of each text; None: the engine reads them.
 
     Raises:
         TooLargeError, QueueFullError, EngineError: As in `translate_texts`.
     """
     if costs is None:
-        costs = await workers.run(_counted, texts, engine, batcher)
+        texts, costs = await workers.run(read_all, texts, engine, batcher)
     try:
         return await asyncio.wrap_future(batcher.submit(engine, texts, count, costs))
-    except ValueError as error:  # any text can be translated
+    except ValueError as error:  # no text is invalid: the engine is at fault
         raise EngineError(str(error)) from error
-
-
-def _fits(engine):
-    if engine.max_length is None:
-        return lambda sentence: True
-    # A token has at least one byte, so most sentences fit by their bytes and need no tokenizing.
-    limit = engine.max_length
-    return lambda sentence: (
-        len(sentence.encode()) + 8 <= limit or engine.costs([sentence])[0] <= limit
-    )
 
 
 async def attend(
@@ -275,10 +293,10 @@ async def attend(
     Raises:
         ValueError: If the sentence is too long for a picture.
     """
+    items, costs = await workers.run(engine.read, [text])
     if translation is None:
-        ((translation,),) = await submitted(batcher, workers, engine, [text], 1)
-    (cost,) = await workers.run(engine.costs, [text])
-    found = await asyncio.wrap_future(
-        batcher.call(lambda: engine.attention(text, translation), cost)
+        ((translation,),) = await submitted(batcher, workers, engine, items, 1, costs)
+    attention = await asyncio.wrap_future(
+        batcher.call(lambda: engine.attention(text, translation), costs[0])
     )
-    return dict(translation=translation, **found)
+    return dict(translation=translation, **attention)

@@ -43,9 +43,9 @@ def create_app(
     Args:
         load: Function that loads the models, called when the application starts and at SIGHUP.
         settings: Settings of the server; None: the defaults.
-        replicas: The processes that compute, then `load` is their `load`; None: this process
-            computes.
-        tracer: What sends traces of requests, closed when the application ends; None: nothing.
+        replicas: Processes that compute; `load` must then be their method `load`. None: this
+            process computes.
+        tracer: Sender of the traces of requests, closed when the application ends; None: no traces.
     """
     settings = settings or Settings()
 
@@ -94,11 +94,12 @@ def create_app(
 
 
 async def _reload(service, guard):
+    """Reload the keys and the models; what cannot be read stays as it is."""
     try:
         await asyncio.to_thread(guard.reload)
         log.warning("keys reloaded")
     except Exception as error:
-        reason = reason_of(error).partition(", got ")[0]  # which may be a key
+        reason = reason_of(error).partition(", got ")[0]  # the value may be a key
         log.error("keys could not be reloaded: the old ones stay in use: %s", reason)
     try:
         await service.reload()
@@ -109,6 +110,7 @@ async def _reload(service, guard):
 
 
 def _reload_on_hangup(service, guard):
+    """Let SIGHUP reload the keys and the models, where the system has this signal."""
     tasks = set()
 
     def begin():

@@ -33,7 +33,7 @@ class Model:
         pairs: Maps language pairs in the codes of requests to the model's own codes.
         make: Function that makes the engine for a pair, in the codes of requests.
         default: The pair of requests without languages; None if there is none.
-        version: Which version of the model this is.
+        version: Version of the model.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Model:
         return Search.saved(read_json(path), path) if path.is_file() else {}
 
     def facts(self) -> dict[str, Any]:
-        """Return what a server must know of a model that another process holds, for JSON."""
+        """Return the JSON values from which a server describes a model in another process."""
         engine = self.engine(next(iter(self.pairs)))
         return dict(
             name=self.name,
@@ -116,9 +116,9 @@ class Catalogue:
         self.writers = {writer.name: writer for writer in writers}
         self.tools = {tool.name: tool for tool in tools}
         self._direct: dict[str, dict[str, Versions]] = {}
-        for one in self.models.values():
-            for source, target in one.any.pairs:
-                self._direct.setdefault(source, {}).setdefault(target, one)
+        for model_versions in self.models.values():
+            for source, target in model_versions.any.pairs:
+                self._direct.setdefault(source, {}).setdefault(target, model_versions)
         self.sources = sorted(self._direct)
         self.languages = sorted({x for model in models for pair in model.pairs for x in pair})
 
@@ -143,7 +143,7 @@ class Catalogue:
             options: Search options of translators, as in `Translator.translate`.
 
         Raises:
-            ValueError: If a folder is neither, or its languages are unknown.
+            ValueError: If a folder is none of these, or its languages are unknown.
             ImportError: If TensorFlow is missing, for a SavedModel.
         """
         Search.of(options, TRANSLATE)
@@ -154,8 +154,8 @@ class Catalogue:
             is_writer = is_language_model(folder)
             if is_writer or tasks_of(folder):
                 require(pair is None, "model", text, f"{folder}: only translators have pairs")
-                kind, found = (LanguageModel, writers) if is_writer else (TaskModel, tools)
-                found.append(kind.load(folder, precision))
+                kind, group = (LanguageModel, writers) if is_writer else (TaskModel, tools)
+                group.append(kind.load(folder, precision))
                 return
             before = {model.name for model in models}
             for place, version in versions_of(folder):
@@ -167,7 +167,8 @@ class Catalogue:
                     model.name, model.version = folder.resolve().name, version
                 if model.name in before:
                     raise ValueError(f"models must have different names, got {model.name!r} twice")
-                model.engine(next(iter(model.pairs))).search(["1"], 1)
+                loaded = model.engine(next(iter(model.pairs)))
+                loaded.search(loaded.read(["1"])[0], 1)
                 models.append(model)
 
         for text in map(str, specifications):
@@ -179,7 +180,7 @@ class Catalogue:
         return cls(models, writers, tools)
 
     def code(self, language: str) -> str:
-        """Return the code of a language that is served, whatever its case: "de" for "DE"."""
+        """Return the code of a served language, in any case of its letters: "de" for "DE"."""
         known = {code.lower(): code for code in self.languages}
         return known.get(language.lower(), language)
 
@@ -192,7 +193,7 @@ class Catalogue:
     def route(self, source: str, target: str) -> list[Any]:
         """Return the one or two engines that translate from one language to another.
 
-        If a model has several versions, their shares decide by chance.
+        If a model has several versions, one is drawn at random, weighted by their shares.
 
         Raises:
             ValueError: If the source is unknown, or cannot be translated to the target.
@@ -220,6 +221,7 @@ def parse(text: str) -> tuple[Path, Pair | None]:
 
 
 def _exported(folder, pair, exported, options):
+    """Return the `Model` of an exported translator, for the given pair of languages."""
     accepted = f"SOURCE-TARGET={folder}, for {exported.carried.kind}"
     require(pair is not None, "model", str(folder), accepted)
     place = folder.resolve()
@@ -231,27 +233,28 @@ def _exported(folder, pair, exported, options):
 
 
 def _saved(folder, pair, options, precision, engine):
+    """Return the `Model` of a saved translator, with all its pairs of languages."""
     translator = Translator.load(folder, precision, *(pair or (None, None)), engine)
     tokenizer = translator.tokenizer
-    own = translator.source_language, translator.target_language
+    languages = translator.source_language, translator.target_language
     if tokenizer.target_languages and not pair:
-        sources = tokenizer.source_languages or (own[0] or "en",)
+        sources = tokenizer.source_languages or (languages[0] or "en",)
         pairs = {}
         for names in itertools.product(sources, tokenizer.target_languages):
             codes = tuple(map(short_code, names))
             if codes[0] != codes[1]:
                 pairs.setdefault(codes, names)
-    elif None in own:
+    elif None in languages:
         raise ValueError(f"{folder} does not name its languages: give it as SOURCE-TARGET={folder}")
     else:
-        pairs = {tuple(map(short_code, own)): own}
-    default = None if None in own else tuple(map(short_code, own))
+        pairs = {tuple(map(short_code, languages)): languages}
+    default = None if None in languages else tuple(map(short_code, languages))
 
     estimator = QualityEstimator.read(folder, **options)
 
     def make(pair):
-        one = translator.between(*pairs[pair])
-        suits = estimator is not None and estimator.suits(one)
-        return TranslatorEngine(one, estimator if suits else None, **options)
+        pair_translator = translator.between(*pairs[pair])
+        suits = estimator is not None and estimator.suits(pair_translator)
+        return TranslatorEngine(pair_translator, estimator if suits else None, **options)
 
     return Model(folder.resolve().name, folder, pairs, make, default)

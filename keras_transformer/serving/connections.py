@@ -1,4 +1,4 @@
-"""Connections: the address to listen on, how many there are, and how long they may be silent."""
+"""Connections: the address to listen on, and limits on their number and their silence."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ from keras_transformer.serving import logs
 from keras_transformer.serving.crowd import Crowd
 from keras_transformer.serving.turns import network
 
-MOST = 1000  # open connections
+MOST = 1000  # maximum number of open connections
 OWN_FILES = 64  # open files that the server may have besides those of connections
 # Files for each connection: its socket, what its request opens (an upload, the pipe of a reader),
-# and the socket of another that waits to be refused.
+# and the socket of another connection that waits to be refused.
 FILES = 3
 QUEUE = 2048  # connections that wait in the system to be accepted
 # Seconds until the headers of a request are complete, and until a client reads more of its answer.
 LONGEST_SILENCE = 30.0
-# Bytes of an answer in the system: it takes more when a third of them is read, so that a client
-# of some kB/s is seen to read. By itself, it would keep up to 4 MB for each client that does not.
+# Bytes of an answer that the system buffers: it takes more when a third of them is read, so that a
+# client which reads some kB/s is seen to read. Its default is up to 4 MB for a client that does not
+# read.
 SENT = 131_072
 # Idle connections are kept longer than clients keep them, so that none is closed while a client
 # sends a request. Uvicorn's default of 5 seconds is shorter than a long batch.
 KEEP_ALIVE = 75
-# Seconds until a thread that works on a text gives way to the event loop and the model, each of
-# whose operations takes the interpreter's lock. Python's default is 5 ms.
+# Seconds after which a thread that works on a text releases the interpreter's lock, which every
+# operation of the event loop and the model needs. Python's default is 5 ms.
 SWITCH = 0.001
 
 
@@ -50,7 +51,7 @@ class Connection(AutoHTTPProtocol):
 
     Args:
         crowd: All connections of the server.
-        arguments, options: Those of the protocols of uvicorn.
+        arguments, options: Arguments of uvicorn's protocols.
     """
 
     owner: Hashable = None  # the client's network
@@ -63,7 +64,7 @@ class Connection(AutoHTTPProtocol):
         self._crowd = crowd
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request, or refuse a connection that is one too many."""
+        """Begin to wait for a request, or refuse the connection if there are too many."""
         self.owner = network((transport.get_extra_info("peername") or ("",))[0])
         self._is_refused = not self._crowd.has_room(self.owner, self.loop.time())
         if self._is_refused:
@@ -71,15 +72,15 @@ class Connection(AutoHTTPProtocol):
             return
         super().connection_made(transport)
         self._crowd.note(self, self.loop.time())
-        # Any part of an answer that is not sent pauses the writing, and starts a timer. (Not 0: TLS
-        # would pause without one.)
+        # As soon as a part of an answer cannot be sent, writing pauses and a timer starts. (Not 0:
+        # TLS would pause with nothing to send.)
         transport.set_write_buffer_limits(high=1)
         if endpoint := transport.get_extra_info("socket"):
             endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENT)
         self._wait()
 
     def is_idle(self) -> bool:
-        """Whether it is the client's turn: to send a request, or to read its answer."""
+        """Return whether the server waits for the client: for a request, or for it to read."""
         cycle = self.cycle
         is_asked = cycle is not None and not cycle.response_complete and not cycle.more_body
         return not is_asked or self.flow.write_paused
@@ -102,23 +103,23 @@ class Connection(AutoHTTPProtocol):
             super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """Leave the waiting to uvicorn, until the next request begins."""
+        """Stop our timer: until the next request begins, uvicorn's keep-alive timer applies."""
         self._stop_waiting()
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """Wait until the client has read what was sent."""
+        """Pause until the client has read what was sent, and watch whether it reads."""
         super().pause_writing()
         self._watch(math.inf)
 
     def resume_writing(self) -> None:
-        """Go on writing."""
+        """Continue to write the answer."""
         self._crowd.note(self, self.loop.time())
         self._stop_watching()
         super().resume_writing()
 
     def _watch(self, before):
-        """Look from time to time whether the client reads; if it does not, end the connection."""
+        """Check at intervals whether the client reads; if it does not, close the connection."""
         left = self.transport.get_write_buffer_size()
         if left >= before:
             self.transport.abort()
@@ -147,15 +148,15 @@ def listen(host: str, port: int) -> socket.socket:
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        found = socket.socket(family, socket.SOCK_STREAM)
+        listener = socket.socket(family, socket.SOCK_STREAM)
         with contextlib.ExitStack() as undo:
-            undo.callback(found.close)
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.bind((host, port))
+            undo.callback(listener.close)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
             undo.pop_all()
     except OSError as error:
         raise ValueError(f"host and port must be free, got {host}:{port}: {error}") from error
-    return found
+    return listener
 
 
 def tls_files(certificate: Path | None, key: Path | None) -> dict[str, str]:
@@ -173,10 +174,10 @@ def tls_files(certificate: Path | None, key: Path | None) -> dict[str, str]:
         return {}
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
-    except OSError as error:  # ssl.SSLError is one
-        given = f"{certificate} and {key}" if key else certificate
+    except OSError as error:  # or its subclass ssl.SSLError
+        files = f"{certificate} and {key}" if key else certificate
         raise ValueError(
-            f"tls_certificate and tls_key must be a certificate and its key, got {given}: {error}"
+            f"tls_certificate and tls_key must be a certificate and its key, got {files}: {error}"
         ) from error
     return {"ssl_certfile": str(certificate)} | ({"ssl_keyfile": str(key)} if key else {})
 
@@ -195,14 +196,15 @@ def run(
         at: The socket from `listen`.
         patience: Maximum seconds that the shutdown waits for answers.
         root_path: Path prefix that a proxy strips.
-        tls: What `tls_files` returned; None: no HTTPS.
+        tls: Options from `tls_files`; None: no HTTPS.
     """
     most = _connections()
     options: dict[str, Any] = dict(
         timeout_graceful_shutdown=math.ceil(patience), root_path=root_path
     )
     options |= dict(timeout_keep_alive=KEEP_ALIVE, access_log=False, ws="none")
-    # So many are accepted in one turn of the loop, and their files opened, before any is refused.
+    # The event loop accepts up to `backlog` connections in one turn, and opens their files, before
+    # it refuses any.
     options |= dict(http=partial(Connection, crowd=Crowd(most)), backlog=max(most // 4, 1))
     options |= dict(log_config=None, **(tls or {}))
     host, port = at.getsockname()[:2]
@@ -219,7 +221,8 @@ class _Server(uvicorn.Server):
         for at in sockets or ():
             at.listen(QUEUE)
         sys.setswitchinterval(SWITCH)
-        # A collection looks at all objects: those of libraries and models alone take 0.4 s.
+        # A garbage collection visits all objects, which takes 0.4 s for those of libraries and
+        # models alone. Freeze them.
         gc.collect()
         gc.freeze()
         scheme = "https" if self.config.is_ssl else "http"

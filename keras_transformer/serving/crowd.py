@@ -10,21 +10,22 @@ SHORTEST_SILENCE = 1.0  # seconds after which an idle connection may make room f
 
 
 class Member(Protocol):
-    """A connection."""
+    """Interface of the connections in a `Crowd`."""
 
     owner: Hashable  # the client
     transport: asyncio.Transport
 
     def is_idle(self) -> bool:
-        """Whether it is the client's turn."""
+        """Return whether the server waits for the client: for a request, or for it to read."""
 
 
 class Crowd:
-    """The open connections of a server: how many there may be, and of which client.
+    """The open connections of a server, limited in all and for each client.
 
-    A client, which is an address or an IPv6 network of 64 bits, may have half of the connections.
-    If it wants more, or if all are open, the connection makes room that has waited longest for the
-    client that has most, if for a second or more.
+    A client is an address or an IPv6 network of 64 bits. It may have half of the connections: for
+    one more, one of its own is closed. If all are open, one of the client with the most connections
+    is closed, or else of the next client. In both cases it is the connection that has been idle
+    longest, for at least a second; if there is none, the new connection is refused.
 
     Args:
         most: Maximum number of open connections.
@@ -32,14 +33,14 @@ class Crowd:
 
     def __init__(self, most: int):
         self._most = most
-        # By client, the one that moved first before the others, with its time.
+        # The connections of each client with the time of their last activity, oldest first.
         self._members: dict[Hashable, dict[Member, float]] = {}
 
     def has_room(self, client: Hashable, now: float) -> bool:
-        """Whether a client may have one more connection; another may be closed for it."""
-        own = self._members.get(client, {})
-        if len(own) >= max(self._most // 2, 1):
-            crowds = [own]
+        """Return whether a client may have one more connection; close an idle one if needed."""
+        connections = self._members.get(client, {})
+        if len(connections) >= max(self._most // 2, 1):
+            crowds = [connections]
         elif sum(map(len, self._members.values())) >= self._most:
             crowds = sorted(self._members.values(), key=len, reverse=True)
         else:
@@ -56,13 +57,13 @@ class Crowd:
 
     def note(self, connection: Member, now: float) -> None:
         """Note that a connection is new, or that its client has sent or read something."""
-        own = self._members.setdefault(connection.owner, {})
-        own.pop(connection, None)
-        own[connection] = now
+        connections = self._members.setdefault(connection.owner, {})
+        connections.pop(connection, None)
+        connections[connection] = now
 
     def leave(self, connection: Member) -> None:
         """Forget a connection."""
-        own = self._members.get(connection.owner, {})
-        own.pop(connection, None)
-        if not own:
+        connections = self._members.get(connection.owner, {})
+        connections.pop(connection, None)
+        if not connections:
             self._members.pop(connection.owner, None)

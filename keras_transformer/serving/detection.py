@@ -9,7 +9,7 @@ from keras_transformer.text.languages import short_code
 
 
 class Detector:
-    """Detects the language of a text, as LibreTranslate answers it.
+    """A language detector, with answers in LibreTranslate's form.
 
     Args:
         languages: Codes of the candidate languages. Codes unknown to the detector are ignored; if
@@ -24,8 +24,8 @@ class Detector:
     def detect(self, text: str) -> list[dict[str, str | float]]:
         """Return the likely languages, best first: `language`, and `confidence` from 0 to 100.
 
-        The confidence is the probability among all languages that can be told apart, so that a text
-        in none of the candidates has a low one.
+        The confidence is the probability among all languages that the detector knows, so it is low
+        if the text's language is not a candidate.
         """
         ranked = [x for x in self._identifier.rank(text) if x[0] in self._languages]
         best = [(code, share) for code, share in ranked if share >= 0.01] or ranked[:1]

@@ -1,4 +1,4 @@
-"""The engines of a server: a translator, an exported one or the replicas, between two languages."""
+"""Engines of a server, each for a language pair: a translator, an exported one, or replicas."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from keras_transformer.analysis.alignment import align, attention, members_of, words
-from keras_transformer.search import TRANSLATE
+from keras_transformer.running.inputs import Request, Source
+from keras_transformer.search import NBEST, TRANSLATE
 from keras_transformer.text import Tokenizer
+from keras_transformer.text.tokenizer import Texts, checked_texts
 from keras_transformer.translate.engines.exported import OnnxEngine, SavedModelEngine, estimate
 from keras_transformer.translate.quality_estimation import QualityEstimator
 from keras_transformer.translate.translator import Translator
@@ -19,11 +21,11 @@ Links = list[int | None]
 Scored = list[tuple[str, float]]  # translations with their scores, best first
 
 
-def count_tokens(tokenizer: Tokenizer | None, texts: Sequence[str]) -> list[int]:
-    """Return the number of tokens of each text; without a tokenizer, an estimate."""
-    if tokenizer is None:
-        return [estimate(text) for text in texts]
-    return [len(ids) for ids in tokenizer.encode_source(list(texts))]
+def read_sources(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[list[Source], list[int]]:
+    """Return texts with their token ids, and the number of tokens of each."""
+    texts = checked_texts(texts)
+    ids = tokenizer.encode_source(texts)
+    return [Source(*x) for x in zip(texts, ids, strict=True)], [*map(len, ids)]
 
 
 def _continues(text, spans):
@@ -55,27 +57,27 @@ class TranslatorEngine:
         self._search = translator.options(options)
         self._options = options
 
-    def costs(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text."""
-        return count_tokens(self.translator.tokenizer, texts)
+    def read(self, texts: Sequence[str]) -> tuple[list[Source], list[int]]:
+        """Tokenize texts; return the items for `search`, and the number of tokens of each."""
+        return read_sources(self.translator.tokenizer, texts)
 
     def search(
-        self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
+        self, sources: Sequence[Source], num_hypotheses: int = 1, tokens_per_batch: int = 4096
     ) -> list[list[str]]:
         """Return the best translations of each text, best first.
 
         Args:
-            texts: The texts.
+            sources: What `read` returned of the texts.
             num_hypotheses: Maximum number of translations per text.
             tokens_per_batch: Maximum number of source tokens per batch, padding included.
         """
-        found = self._found(texts, num_hypotheses, tokens_per_batch)
-        return [[x.text for x in hypotheses] for hypotheses in found]
+        nbest_lists = self._hypotheses(sources, num_hypotheses, tokens_per_batch)
+        return [[x.text for x in hypotheses] for hypotheses in nbest_lists]
 
-    def nbest(self, texts: Sequence[str], tokens_per_batch: int = 4096) -> list[Scored]:
+    def nbest(self, sources: Sequence[Source], tokens_per_batch: int = 4096) -> list[Scored]:
         """Return the `beam_size` best translations of each text with their scores, best first."""
-        found = self._found(texts, self._search.beam_size, tokens_per_batch)
-        return [[(x.text, x.score) for x in hypotheses] for hypotheses in found]
+        nbest_lists = self._hypotheses(sources, self._search.beam_size, tokens_per_batch)
+        return [[(x.text, x.score) for x in hypotheses] for hypotheses in nbest_lists]
 
     def score(self, pairs: Sequence[tuple[str, str]], tokens_per_batch: int = 4096) -> list[float]:
         """Return log p(target | source) of each pair.
@@ -86,13 +88,13 @@ class TranslatorEngine:
         sources, targets = ([*side] for side in zip(*pairs, strict=True))
         return self.translator.score(sources, targets, tokens_per_batch=tokens_per_batch)
 
-    def _found(self, texts, num_hypotheses, tokens_per_batch):
-        return self.translator.nbest(
-            texts,
-            num_hypotheses=num_hypotheses,
-            tokens_per_batch=tokens_per_batch,
-            **{**self._options, "beam_size": max(self._search.beam_size, num_hypotheses)},
-        )
+    def _hypotheses(self, sources, num_hypotheses, tokens_per_batch):
+        beam_size = max(self._search.beam_size, num_hypotheses)
+        options = {**self._options, "beam_size": beam_size, "num_hypotheses": num_hypotheses}
+        texts, ids = Texts(text for text, _ in sources), [ids for _, ids in sources]
+        request = Request(texts, tokens_per_batch=tokens_per_batch, ids=ids)
+        nbest_lists = self.translator.hypotheses(request, self.translator.options(options, NBEST))
+        return [hypotheses[:num_hypotheses] for hypotheses in nbest_lists]
 
     def estimate(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """Return the estimated quality of each pair of a sentence and its translation.
@@ -103,8 +105,8 @@ class TranslatorEngine:
         if self._estimator is None or not pairs:
             return [None] * len(pairs)
         sources, translations = zip(*pairs, strict=True)
-        found = self._estimator.estimate(self.translator, sources, translations).tolist()
-        return [None if math.isnan(x) else x for x in found]
+        qualities = self._estimator.estimate(self.translator, sources, translations).tolist()
+        return [None if math.isnan(x) else x for x in qualities]
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[Links | None]:
         """Align pairs of a sentence and its translation, word by word.
@@ -126,24 +128,24 @@ class TranslatorEngine:
     def attention(self, text: str, translation: str) -> dict[str, Any]:
         """Return the tokens of a sentence and its translation, and the weights as nested lists.
 
-        `source_continues` and `target_continues` tell of each token whether it continues the word
-        of the token before it.
+        `source_continues` and `target_continues` say for each token whether it continues the word
+        of the previous token.
 
         Raises:
             ValueError: If there are more than `MOST_WEIGHTS` weights.
         """
         self._check_weights(text, translation)
-        found = attention(self.translator, text, translation)
+        maps = attention(self.translator, text, translation)
         names = ("source_tokens", "target_tokens", "input_tokens")
         weights = {
-            name: getattr(found, name).round(4).astype(float).tolist()
+            name: getattr(maps, name).round(4).astype(float).tolist()
             for name in ("encoder", "decoder", "cross")
         }
         continues = {
-            "source_continues": _continues(text, found.source_spans),
-            "target_continues": _continues(translation, found.target_spans),
+            "source_continues": _continues(text, maps.source_spans),
+            "target_continues": _continues(translation, maps.target_spans),
         }
-        return {name: getattr(found, name) for name in names} | continues | weights
+        return {name: getattr(maps, name) for name in names} | continues | weights
 
     def _check_weights(self, source, target):
         """Refuse long sentences, whose weights are too many for a server or a browser."""
@@ -166,11 +168,11 @@ class ExportedEngine:
     """An engine for a batcher: an exported translator.
 
     Args:
-        exported: Its engine.
+        exported: Engine of the exported translator.
         options: Search options, as in `Translator.nbest`.
 
     Raises:
-        ValueError: If an option that the exported translator does not carry is not the default.
+        ValueError: If an option that cannot be chosen after the export is not at its default.
     """
 
     can_attend = can_estimate = False
@@ -181,29 +183,29 @@ class ExportedEngine:
         self._given = options
         exported.carried.check(self._given)
 
-    def costs(self, texts: Sequence[str]) -> list[int]:
-        """Return an estimate of the number of tokens of each text."""
-        return count_tokens(None, texts)
+    def read(self, texts: Sequence[str]) -> tuple[list[str], list[int]]:
+        """Return the texts, and an estimate of the number of tokens of each."""
+        return [*texts], [*map(estimate, texts)]
 
     def search(
         self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
     ) -> list[list[str]]:
         """Return the best translations of each text, best first.
 
-        All texts form one batch. A SavedModel finds at most the exported `beam_size`.
+        All texts form one batch. A SavedModel returns at most as many as the exported `beam_size`.
         """
         if num_hypotheses == 1 and isinstance(self._exported, SavedModelEngine):
             return [[text] for text in self._exported.translations(texts)]
         search = self._exported.options(self._given, TRANSLATE)
         if search.beam_size < num_hypotheses and "beam_size" in self._exported.carried.names:
             search = replace(search, beam_size=num_hypotheses)
-        found = self._exported.nbest(texts, search)
-        return [[x.text for x in hypotheses][:num_hypotheses] for hypotheses in found]
+        nbest_lists = self._exported.nbest(texts, search)
+        return [[x.text for x in hypotheses][:num_hypotheses] for hypotheses in nbest_lists]
 
     def nbest(self, texts: Sequence[str], tokens_per_batch: int = 4096) -> list[Scored]:
         """Return the best translations of each text with their scores, best first."""
-        found = self._exported.nbest(texts, self._exported.options(self._given, TRANSLATE))
-        return [[(x.text, x.score) for x in hypotheses] for hypotheses in found]
+        nbest_lists = self._exported.nbest(texts, self._exported.options(self._given, TRANSLATE))
+        return [[(x.text, x.score) for x in hypotheses] for hypotheses in nbest_lists]
 
     def score(self, pairs: Sequence[tuple[str, str]], tokens_per_batch: int = 4096) -> list[float]:
         """Return log p(target | source) of each pair.
@@ -219,7 +221,7 @@ class ReplicaEngine:
     """An engine for a batcher: a model that replicas hold.
 
     Args:
-        ask: Function that calls a method of the engine in a replica: name and arguments.
+        ask: Function that calls a method of the engine in a replica; takes its name and arguments.
         tokenizer: The model's tokenizer for its language pair; None: tokens are estimated.
         max_length: The model's `max_length`; None: unknown.
         can_attend: Whether the model has attention weights.
@@ -237,19 +239,21 @@ class ReplicaEngine:
         self.max_length, self.can_attend, self.can_estimate = max_length, can_attend, can_estimate
         self._ask, self._tokenizer = ask, tokenizer
 
-    def costs(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text."""
-        return count_tokens(self._tokenizer, texts)
+    def read(self, texts: Sequence[str]) -> tuple[list[Any], list[int]]:
+        """Return the items for a replica's `search`, and the number of tokens of each."""
+        if self._tokenizer is None:
+            return [*texts], [*map(estimate, texts)]
+        return read_sources(self._tokenizer, texts)
 
     def search(
-        self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
+        self, sources: Sequence[Any], num_hypotheses: int = 1, tokens_per_batch: int = 4096
     ) -> list[list[str]]:
         """Return the best translations of each text, as the engine in the replica does."""
-        return self._ask("search", list(texts), num_hypotheses, tokens_per_batch)
+        return self._ask("search", list(sources), num_hypotheses, tokens_per_batch)
 
-    def nbest(self, texts: Sequence[str], tokens_per_batch: int = 4096) -> list[Scored]:
+    def nbest(self, sources: Sequence[Any], tokens_per_batch: int = 4096) -> list[Scored]:
         """Return translations with their scores, as the engine in the replica does."""
-        return self._ask("nbest", list(texts), tokens_per_batch)
+        return self._ask("nbest", list(sources), tokens_per_batch)
 
     def score(self, pairs: Sequence[tuple[str, str]], tokens_per_batch: int = 4096) -> list[float]:
         """Return log p(target | source) of each pair, as the engine in the replica does."""

@@ -22,12 +22,12 @@ OPENAI_PATHS = tuple(
 
 
 class Refusal(HTTPException):
-    """An error that names the field of a request which caused it.
+    """An error answer that names the field of the request that caused it.
 
     Args:
         status: Status of the answer.
         message: Text of the error.
-        param: Name of the field, such as "messages[0].role"; None: no single one.
+        param: Name of the field, such as "messages[0].role"; None: no single field.
         code: OpenAI's code of the error, such as "model_not_found"; None: it has none.
     """
 
@@ -39,7 +39,7 @@ class Refusal(HTTPException):
 
 
 def not_allowed(method: str, allowed: Collection[str]) -> HTTPException:
-    """Return the error of a request whose path takes other methods only."""
+    """Return the 405 error of a request whose path takes only other methods."""
     names = ", ".join(allowed)
     return HTTPException(405, f"{method} is not allowed here: use {names}", {"Allow": names})
 
@@ -47,7 +47,7 @@ def not_allowed(method: str, allowed: Collection[str]) -> HTTPException:
 def error_body(
     scope: Scope, status: int, message: str, param: str | None = None, code: str | None = None
 ) -> dict[str, Any]:
-    """Return the body of an error answer, in the form of the API that was asked.
+    """Return the body of an error answer, in the form of the requested API.
 
     Args:
         scope: The request's scope.
@@ -80,9 +80,9 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(ValueError)
     async def wrong(request, error):
-        # It may be a fault of the server.
-        what = request.method, path_of(request.scope), logs.place_of(error)
-        logs.log.warning("%s %s: 400 for %s", *what)
+        # The cause may be a bug of the server: log where the error was raised.
+        path, place = path_of(request.scope), logs.place_of(error)
+        logs.log.warning("%s %s: 400 for %s", request.method, path, place)
         return answer(request, 400, " ".join(str(error).split()))
 
     @app.exception_handler(TooLargeError)
@@ -109,7 +109,7 @@ def said(errors: Any) -> str:
     first = errors[0]
     place = str((first["loc"] or ("body",))[0])
     said = f"{place}: {first['msg']}"
-    # Of a missing field the input is the whole body, which may hold a key.
+    # For a missing field, `input` is the whole body, which may hold a key.
     if first["type"] == "missing" or "api_key" in first["loc"]:
         return said
     return f"{said}, got {_short(first.get('input'))}"
@@ -127,7 +127,7 @@ def place_of(errors: Any) -> str | None:
 
 
 def path_of(scope: Scope) -> str:
-    """Return the path template of a request's route, as in `/v1/models/{name}`."""
+    """Return the path template of a request's route, such as `/v1/models/{name}`."""
     other = "page" if scope["method"] in ("GET", "HEAD") else "refused"
     return getattr(scope.get("route"), "path", None) or other
 

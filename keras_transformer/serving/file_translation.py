@@ -18,14 +18,15 @@ Translate = Callable[[list[str], str], Awaitable[list[str]]]
 async def translate_file(
     name: str, content: bytes, translate: Translate, readers: Readers, workers: Workers
 ) -> Translated:
-    """Return the translation of a file, and the names of what in it was not translated.
+    """Translate a file; return its new content, and names of parts that were not translated.
 
     Args:
         name: Name of the file; its suffix, one of `SUFFIXES`, gives the type.
         content: Content of the file.
-        translate: Function that translates texts, given as "text" or as "html".
-        readers: What takes files of other types than text and HTML apart.
-        workers: The threads that look for what in HTML is not translated.
+        translate: Function that translates texts; takes the texts and their format, "text" or
+            "html".
+        readers: Readers of subtitles and office documents.
+        workers: Threads that decode text and HTML, and look for parts that are not translated.
 
     Raises:
         ValueError: If the suffix is unknown, or the content is not of that type.
@@ -40,7 +41,7 @@ async def translate_file(
         raise ValueError(f"file {name!r} must be UTF-8: {error}") from error
 
 
-# What in HTML may have words and is not translated.
+# Parts of HTML that may have words and are not translated.
 _LEFT_IN_HTML = {
     "attributes": re.compile(
         r"\s(?:alt|title|placeholder|aria-label)\s*+=\s*+[\"']?[^\"'>]*?[^\W\d_]", re.IGNORECASE
@@ -52,8 +53,8 @@ _LEFT_IN_HTML = {
 
 async def _whole(kind, content, translate, readers, workers):
     text, left = await workers.run(_read, kind, content)
-    (found,) = await translate([text], kind)
-    return found.encode(), left
+    (translation,) = await translate([text], kind)
+    return translation.encode(), left
 
 
 def _read(kind, content):

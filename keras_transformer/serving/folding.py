@@ -1,23 +1,23 @@
-"""White space of HTML: outside `pre`, any amount of it is one space, or none (CSS Text 3, 4.1)."""
+"""White space in HTML: outside `pre`, a run of it becomes one space or none (CSS Text 3, 4.1)."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
-WHITE = " \t\n\r\f"  # a no-break space is no white space in HTML
+WHITE = " \t\n\r\f"  # HTML does not count a no-break space
 _SPACES = re.compile(f"[{WHITE}]+")
 _STYLE = re.compile(
     r"\bwhite-space\s*+:\s*+(?P<value>[a-z-]++)", re.IGNORECASE
-)  # no search for `style=`, whose time could be quadratic
+)  # searching for `style=` first could take quadratic time
 _VOID = frozenset(["area", "base", "br", "col", "embed", "hr", "link", "meta", "source", "track"])
 _KEPT = ("pre", "pre-wrap", "pre-line", "break-spaces")
 
 
 def folded(last: str | None, text: str, after_object: bool = False) -> str:
-    """Return a text with white space folded; that before the first word stays.
+    """Return a text with folded white space; white space before the first word is kept.
 
-    A line break between two wide characters, as of Chinese, is no space.
+    A line break between two wide characters, such as Chinese ones, is removed.
 
     Args:
         last: The last character of the paragraph so far; None: it has no word yet.
@@ -41,23 +41,23 @@ def folded(last: str | None, text: str, after_object: bool = False) -> str:
 
 
 def _is_wide(letter):
-    """Return whether a character is East Asian and wide, and no Hangul, which is spaced."""
+    """Return whether a character is wide East Asian; Hangul, which has spaces, does not count."""
     is_wide = bool(letter) and unicodedata.east_asian_width(letter) in ("W", "F")
     return is_wide and "HANGUL" not in unicodedata.name(letter, "")
 
 
 class KeptSpaces:
-    """Whether white space is kept, by the `style` of the open elements of HTML."""
+    """The open HTML elements; true where white space is kept, as the innermost `style` says."""
 
     def __init__(self) -> None:
-        self._open: list[list] = []  # name, depth of elements of this name, whether it is kept
+        self._open: list[list] = []  # name, depth of elements of this name, keeps white space
 
     def __bool__(self) -> bool:
         """Return whether white space is kept here."""
         return bool(self._open) and self._open[-1][2]
 
     def note(self, kind: str, name: str, attributes: str) -> None:
-        """Note a tag: "open", "close", or "point", which has no end tag."""
+        """Note a tag. `kind` is "open", "close", or "point" for a tag without an end tag."""
         if kind == "close":
             self._close(name)
         elif kind == "open" and name not in _VOID:

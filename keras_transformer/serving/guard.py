@@ -16,15 +16,15 @@ from keras_transformer.serving.monitoring import Metrics
 from keras_transformer.serving.settings import Settings
 
 FILES = ("/translate_file", "/v1/see", "/v1/audio/transcriptions")
-TEXTS = 10  # the longest texts of a request
+TEXTS = 10  # texts of maximum length that a body may hold
 ROOM = 65_536  # bytes allowed in a body besides its texts
 
 
 class Framing:
-    """ASGI middleware that refuses a body with two lengths, or one that HTTP/1.0 does not know.
+    """ASGI middleware that refuses Transfer-Encoding with Content-Length, or in HTTP/1.0.
 
-    A proxy that believes the other length takes a part of the body for a further request, of
-    another client (RFC 9112, section 6.1).
+    The length of such a body is ambiguous: a proxy that reads it differently takes a part of the
+    body for another client's request (RFC 9112, section 6.1).
 
     Args:
         app: The ASGI application to wrap.
@@ -89,7 +89,7 @@ class Guard:
 
     Args:
         settings: Settings of the server.
-        metrics: Where to count refusals and the requests of each key.
+        metrics: Counters of refusals and of requests with each key.
 
     Raises:
         ValueError, OSError: If the file of keys cannot be read.
@@ -120,14 +120,14 @@ class Guard:
         """Raise HTTPException if a request must not be read.
 
         Raises:
-            HTTPException: 403 for the host name of somebody else, and for a form that a page of
-                another host sends, for which browsers do not ask; 429 if there were too many
+            HTTPException: 403 if the Host header names another host, or a page of another host
+                sends the request (browsers send forms to any host); 429 if there were too many
                 requests with a body.
         """
         host = request.headers.get("host", "")
         if not self._keys and _is_local(request) and not self._is_known(host):
-            own = "an address, localhost or the host of --public-url"
-            raise HTTPException(403, f"the host must be {own}, got {host[:80]}")
+            accepted = "an address, localhost or the host of --public-url"
+            raise HTTPException(403, f"the host must be {accepted}, got {host[:80]}")
         if request.method != "POST":
             return
         address = request.client.host if request.client else ""
@@ -137,13 +137,13 @@ class Guard:
             raise HTTPException(403, f"pages of {origin[:80]} may not use this server")
 
     def _is_known(self, host):
-        """Whether a host is no name that a page can point to this machine (DNS rebinding)."""
+        """Return whether a host name is safe: no page can point it to us (DNS rebinding)."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
             return False
-        own = self._settings.public_url and urlsplit(self._settings.public_url).hostname
-        return "." not in name or name.endswith(".localhost") or name == own or bool(_ip(name))
+        own_host = self._settings.public_url and urlsplit(self._settings.public_url).hostname
+        return "." not in name or name.endswith(".localhost") or name == own_host or bool(_ip(name))
 
     def check(self, request: Request, key: str | None = None) -> Key:
         """Return the key of a request; raise HTTPException if it has none of the server's.
@@ -157,13 +157,13 @@ class Guard:
         """
         if not self._keys:
             return ANYBODY
-        kind, _, given = request.headers.get("authorization", "").partition(" ")
-        found = self._keys.find(key or (given if kind.lower() == "bearer" else ""))
-        if found is None:
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        known_key = self._keys.find(key or (token if kind.lower() == "bearer" else ""))
+        if known_key is None:
             raise HTTPException(403, "api_key is missing or wrong")
-        self._metrics.keys.labels(found.name).inc()
-        self._count(found.requests_per_minute, "key", found.name)
-        return found
+        self._metrics.keys.labels(known_key.name).inc()
+        self._count(known_key.requests_per_minute, "key", known_key.name)
+        return known_key
 
     def _count(self, most, kind, name):
         """Count a request of an address or a key, and raise HTTPException above its rate."""
@@ -174,7 +174,7 @@ class Guard:
 
 
 def _is_local(request):
-    """Whether a connection was made from this machine to itself."""
+    """Return whether a connection was made from this machine to itself."""
     name, _ = request.scope.get("server") or ("", None)
     address = _ip(name)
     return bool(address and (getattr(address, "ipv4_mapped", None) or address).is_loopback)
@@ -189,7 +189,7 @@ def _ip(name):
 
 
 def _is_own(request, origin):
-    """Whether a request comes from the server's own page, also behind a proxy."""
+    """Return whether a request comes from the server's own page, also behind a proxy."""
     site = request.headers.get("sec-fetch-site")
     if site:
         return site == "same-origin"
@@ -197,11 +197,11 @@ def _is_own(request, origin):
 
 
 class Admission:
-    """ASGI middleware that answers requests which must not be read, see `Guard.admit`.
+    """ASGI middleware that refuses requests before they are read, see `Guard.admit`.
 
     Args:
         app: The ASGI application to wrap.
-        guard: What decides.
+        guard: The guard that decides.
     """
 
     def __init__(self, app: ASGIApp, guard: Guard):

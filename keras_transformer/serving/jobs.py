@@ -20,9 +20,9 @@ class _OfPairs:
 
     engine: Any
 
-    def costs(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
-        """Return the number of tokens of each source."""
-        return self.engine.costs([source for source, _ in pairs])
+    def read(self, pairs: Sequence[tuple[str, str]]) -> tuple[Sequence[tuple[str, str]], list[int]]:
+        """Return the pairs, and the number of tokens of each source."""
+        return pairs, self.engine.read([source for source, _ in pairs])[1]
 
 
 class Judge(_OfPairs):
@@ -55,31 +55,31 @@ class Lister:
 
     engine: Any
 
-    def costs(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text."""
-        return self.engine.costs(texts)
+    def read(self, texts: Sequence[str]) -> tuple[Sequence[Any], list[int]]:
+        """Return the engine's items for `search`, and the number of tokens of each text."""
+        return self.engine.read(texts)
 
     def search(
-        self, texts: Sequence[str], num_hypotheses: int, tokens_per_batch: int
+        self, sources: Sequence[Any], num_hypotheses: int, tokens_per_batch: int
     ) -> list[list[tuple[str, float]]]:
         """Return as many translations as the search has beams, best first."""
-        return self.engine.nbest(texts, tokens_per_batch)
+        return self.engine.nbest(sources, tokens_per_batch)
 
 
 class Aligner(_OfPairs):
     """A job that finds the source word of each target word.
 
-    In a batcher, the pairs of a long document do not block other requests.
+    As a job of the batcher, the pairs of a long document do not block other requests.
     """
 
     def search(
         self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
     ) -> list[Links]:
         """Return, for each word of each translation, the index of its source word, or None."""
-        found = self.engine.align(pairs) if self.engine.can_attend else [None] * len(pairs)
+        alignments = self.engine.align(pairs) if self.engine.can_attend else [None] * len(pairs)
         return [
             _in_order(words(source), words(target)) if links is None else links
-            for (source, target), links in zip(pairs, found, strict=True)
+            for (source, target), links in zip(pairs, alignments, strict=True)
         ]
 
 

@@ -17,7 +17,7 @@ class KeptFile(NamedTuple):
 
 
 class KeptFiles:
-    """Files by token, of limited size in all: the oldest make room for a new one.
+    """Translated files, found by a token; if they are too large in all, the oldest are dropped.
 
     They are in memory, so that no disk fills up, and nothing is left behind when the process ends.
 
@@ -43,15 +43,15 @@ class KeptFiles:
         return token
 
     def drop(self, room: int = 0) -> None:
-        """Drop the files that have expired, and the oldest ones until there is room for so much."""
-        for token, one in [*self._files.items()]:
-            if one.expires > self._clock() and self.size + room <= self.most_bytes:
+        """Drop expired files, and then the oldest ones until `room` more bytes fit."""
+        for token, file in [*self._files.items()]:
+            if file.expires > self._clock() and self.size + room <= self.most_bytes:
                 break
-            self.size -= len(one.content)
+            self.size -= len(file.content)
             del self._files[token]
 
     def find(self, token: str, name: str) -> bytes | None:
         """Return the content of a file; None if there is none, or it has expired."""
-        found = self._files.get(token)
-        fits = found and found.name == name and found.expires > self._clock()
-        return found.content if fits else None
+        file = self._files.get(token)
+        is_current = file and file.name == name and file.expires > self._clock()
+        return file.content if is_current else None

@@ -37,15 +37,15 @@ class Key:
         require(limit is None or limit >= 1, "requests_per_minute", limit, "at least 1")
         require(isinstance(self.languages, list), "languages", self.languages, "a list of pairs")
         for pair in self.languages:
-            fits = isinstance(pair, str) and all(pair.partition("-")[::2])
-            require(fits, "languages", pair, "pairs such as en-de")
+            is_pair = isinstance(pair, str) and all(pair.partition("-")[::2])
+            require(is_pair, "languages", pair, "pairs such as en-de")
 
     def allows(self, source: str, target: str) -> bool:
-        """Whether texts may be translated from `source` to `target`."""
+        """Return whether texts may be translated from `source` to `target`."""
         return not self.languages or f"{source}-{target}" in self.languages
 
 
-ANYBODY = Key("anybody", "none")  # where no key is needed
+ANYBODY = Key("anybody", "none")  # for servers without keys
 
 
 class Keys:
@@ -61,8 +61,8 @@ class Keys:
     def __init__(self, keys: Iterable[Key]):
         self._keys = [*keys]
         names = [x.name for x in self._keys]
-        fits = len(names) == len({*names}) == len({x.key for x in self._keys})
-        require(fits, "keys", names, "of different names and keys")
+        all_differ = len(names) == len({*names}) == len({x.key for x in self._keys})
+        require(all_differ, "keys", names, "of different names and keys")
 
     @classmethod
     def read(cls, path: Path) -> Keys:
@@ -76,11 +76,11 @@ class Keys:
             tables = tomllib.loads(path.read_text())
         except ValueError as error:
             raise ValueError(f"{path} must be TOML: {error}") from error
-        found = tables.get("keys")
-        fits = {*tables} == {"keys"} and isinstance(found, list) and bool(found)
-        require(fits, f"{path}", [*tables], "one table [[keys]] for each key")
+        entries = tables.get("keys")
+        has_only_keys = {*tables} == {"keys"} and isinstance(entries, list) and bool(entries)
+        require(has_only_keys, f"{path}", [*tables], "one table [[keys]] for each key")
         keys = []
-        for table in found:
+        for table in entries:
             check_names(Key, table, f"fields of {path}")
             check_types(Key, {x: y for x, y in table.items() if x != "languages"}, f"{path}: ")
             for name in ("name", "key"):
@@ -89,7 +89,7 @@ class Keys:
         return cls(keys)
 
     def with_key(self, key: str | None) -> Keys:
-        """Return these keys, and one with the name "default" unless it is None."""
+        """Return these keys and `key`, named "default"; without it if it is None."""
         return self if key is None else Keys([*self._keys, Key("default", key)])
 
     def __len__(self) -> int:
@@ -98,8 +98,8 @@ class Keys:
     def find(self, given: str) -> Key | None:
         """Return the key that a request sends; None if there is no such key.
 
-        All keys are compared, so that the time does not tell which one is near.
+        All keys are compared in constant time, so that the time of an answer reveals nothing.
         """
         encoded = given.encode()
-        found = [x for x in self._keys if secrets.compare_digest(x.key.encode(), encoded)]
-        return found[0] if found else None
+        matches = [x for x in self._keys if secrets.compare_digest(x.key.encode(), encoded)]
+        return matches[0] if matches else None

@@ -44,16 +44,16 @@ async def translate(request: Request) -> TranslateResponse:
     service, key = _admitted(request, asked.api_key)
     texts = [asked.q] if isinstance(asked.q, str) else asked.q
     source, detected = _source(service, asked.source, texts)
-    found = await _translated(
+    translations = await _translated(
         service, key, texts, source, asked.target, asked.format, asked.alternatives
     )
-    answer: dict[str, Any] = {"translatedText": [one.texts[0] for one in found]}
+    answer: dict[str, Any] = {"translatedText": [x.texts[0] for x in translations]}
     if detected:
         answer["detectedLanguage"] = [detected] * len(texts)
     if asked.alternatives:
-        answer["alternatives"] = [one.texts[1:] for one in found]
-    if any(one.quality is not None for one in found):
-        answer["quality"] = [one.quality for one in found]
+        answer["alternatives"] = [x.texts[1:] for x in translations]
+    if any(x.quality is not None for x in translations):
+        answer["quality"] = [x.quality for x in translations]
     if isinstance(asked.q, str):
         answer = {name: values[0] for name, values in answer.items()}
     return TranslateResponse(**answer)
@@ -70,7 +70,7 @@ async def detect(request: Request) -> list[Detection]:
 
 @router.get("/languages")
 async def languages(request: Request) -> list[LanguageEntry]:
-    """List the languages, and for each those into which it is translated."""
+    """List the languages, each with the languages into which it is translated."""
     catalogue = request.app.state.service.catalogue
     targets = {code: catalogue.targets(code) for code in catalogue.sources}
     every = sorted({code for codes in targets.values() for code in codes} | set(targets))
@@ -90,7 +90,8 @@ async def translate_a_file(
 ) -> FileResponse:
     """Translate a text, HTML, subtitle or office file, and return the URL of the result.
 
-    The header `X-Untranslated` names what in the file was left as it is, such as "properties".
+    The header `X-Untranslated` names parts of the file that were not translated, such as
+    "properties".
     """
     service, key = _admitted(request, api_key or None)
     content = await file.read()
@@ -99,14 +100,16 @@ async def translate_a_file(
     async def texts_translated(texts, kind):
         nonlocal language
         language, _ = _source(service, source, texts)
-        found = await _translated(service, key, texts, language, target, kind, 0, is_file=True)
-        return [one.texts[0] for one in found]
+        translations = await _translated(
+            service, key, texts, language, target, kind, 0, is_file=True
+        )
+        return [x.texts[0] for x in translations]
 
     name = Path(file.filename or "").name
     result, left = await translate_file(
         name, content, texts_translated, service.readers, service.file_workers
     )
-    if service.is_stopping:  # the address would end with the process
+    if service.is_stopping:  # its URL would end with the process
         raise HTTPException(503, "the server is stopping: send the file again", _SOON)
     stem = "".join(filter(str.isprintable, Path(name).stem))[:50]
     kept = f"{stem}.{target}{Path(name).suffix}"
@@ -151,21 +154,21 @@ async def attention(request: Request) -> AttentionResponse:
         raise HTTPException(
             400, f"attention from {source} to {target} needs a single saved translator"
         )
-    found = await answers.attend(
+    fields = await answers.attend(
         service.batcher, service.workers, engines[0], asked.q, asked.translation
     )
-    return AttentionResponse(**found)
+    return AttentionResponse(**fields)
 
 
 @router.post("/suggest", include_in_schema=False)
 async def suggest() -> None:
-    """Refuse a better translation: LibreTranslate keeps some, and this server keeps no texts."""
+    """Refuse a suggested translation: unlike LibreTranslate, this server stores no texts."""
     raise HTTPException(403, "Suggestions are disabled on this server.")
 
 
 @router.get("/spec", include_in_schema=False)
 async def spec() -> RedirectResponse:
-    """Lead to the description of the API."""
+    """Redirect to the OpenAPI description."""
     return RedirectResponse("openapi.json")
 
 
@@ -192,16 +195,16 @@ async def frontend_settings(request: Request) -> dict[str, Any]:
         "filesTranslation": languages is not None,
         "supportedFilesFormat": list(SUFFIXES),
         "languageModels": [
-            {"id": name, "chat": one.chat is not None}
-            for name, one in service.catalogue.writers.items()
+            {"id": name, "chat": writer.chat is not None}
+            for name, writer in service.catalogue.writers.items()
         ],
     }
 
 
 def _admitted(request, key):
     """Check the key of a request, and return the service and the key."""
-    found = request.app.state.guard.check(request, key)
-    return request.app.state.service, found
+    key = request.app.state.guard.check(request, key)
+    return request.app.state.service, key
 
 
 def _check_pair(key, source, target):
@@ -238,8 +241,10 @@ async def _translated(service, key, texts, source, target, kind, alternatives, i
     engines = service.catalogue.route(source, target)
     workers = service.file_workers if is_file else service.workers
     if kind == "html":
-        found = await answers.translate_html(service.batcher, workers, engines, source, texts)
-        return [answers.Translated([text]) for text in found]
+        translations = await answers.translate_html(
+            service.batcher, workers, engines, source, texts
+        )
+        return [answers.Translated([text]) for text in translations]
     return await answers.translate_texts(
         service.batcher, workers, engines, source, texts, alternatives, estimates=not is_file
     )

@@ -37,7 +37,7 @@ def configure(
         log_format: "text", or "json" for one JSON object per line.
         access_log: Whether to write a line for each request.
         log_texts: Whether the messages of errors and warnings, which may quote texts that users
-            sent, are written in full; else only their kinds and places are.
+            sent, are written in full; else only the type of each and where it was raised.
         log_clients: Whether the lines of a request have the address of its client.
     """
     handler = logging.StreamHandler()
@@ -65,7 +65,7 @@ def place_of(error: BaseException) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the kind of an error, its message and its notes."""
+    """Return the type of an error, its message and its notes."""
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
     return f"{type(error).__name__}: {in_one_line(error)}{notes}"
 
@@ -83,7 +83,7 @@ def _identify(log_clients, record):
 
 
 def _without_texts(record):
-    """Keep of an exception the lines of code and the types, not the message."""
+    """Log the types and lines of code of an exception, not its message."""
     if record.exc_info and record.exc_info[1]:
         parts, error = [], record.exc_info[1]
         while error:
@@ -95,7 +95,7 @@ def _without_texts(record):
 
 
 class _Json(logging.Formatter):
-    """Formats records as JSON."""
+    """A formatter that writes each log record as a JSON object."""
 
     def format(self, record):
         if record.exc_info and not record.exc_text:

@@ -1,8 +1,8 @@
 """Translation of HTML: the text is translated, the tags are kept.
 
-White space is folded as a browser folds it, so that a sentence may go over several lines. Every tag
-is kept unchanged and occurs exactly once. Inside a block, such as a paragraph, the word alignment
-determines the places of inline tags.
+White space is folded as a browser folds it, so that a sentence may extend over several lines. Every
+tag is kept unchanged and occurs exactly once. Inside a block, such as a paragraph, the word
+alignment determines the places of inline tags.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ UNTRANSLATED = frozenset([
     "code", "kbd", "math", "noscript", "pre", "rp", "rt", "rtc", "samp", "script", "style",
     "svg", "template", "textarea", "var",
 ])  # fmt: skip
-# Of these, those inside a sentence; ruby tells how the words before it are pronounced.
+# Untranslated elements inside a sentence; ruby text is the pronunciation of the words before it.
 _OBJECTS = frozenset(["code", "kbd", "math", "rp", "rt", "rtc", "samp", "svg", "var"])
 _RUBY_END = re.compile(r"</r(?:t|p|tc)\s*>|(?=<r[tpb][\s>c]|</ruby)", re.IGNORECASE)
 VOID = frozenset(["img", "input", "wbr"])
 
-DEEPEST = 100  # nesting depth of inline elements; deeper tags are treated as points
+DEEPEST = 100  # nesting depth of inline elements; deeper tags become points, which hold no text
 
 # A tag cut off by the end of the text also matches, so that no `<` is scanned more than once.
 _TAG = re.compile(
@@ -42,7 +42,7 @@ _TAG = re.compile(
 )
 _NAME = re.compile(r"<(?P<end>/?)(?P<name>[a-zA-Z][^\s/<>]*+)(?=[\s/>])")
 _PROTECTED = re.compile(r"translate\s*=\s*[\"']?no\b|class\s*=\s*[\"'][^\"']*\bnotranslate\b", re.I)
-# Number of a character of more digits than Python converts to an integer: no character has it.
+# A character reference with more digits than Python converts: no character has such a number.
 _HUGE_NUMBER = re.compile(r"&#\d{4000,}+")
 
 Span = tuple[int, int]
@@ -50,7 +50,10 @@ Span = tuple[int, int]
 
 @dataclass
 class Node:
-    """An inline tag, or an inline element with its children; positions count characters."""
+    """An inline tag, or an inline element with its children.
+
+    `begin` and `end` are positions in the block's text, in characters.
+    """
 
     begin: int
     end: int
@@ -75,16 +78,16 @@ class Block:
 
 
 def blocks(source: str) -> list[Block]:
-    """Split HTML into blocks, which together are all of it but folded white space."""
-    found: list[Block] = []
+    """Split HTML into blocks; together they are the whole source, with white space folded."""
+    document: list[Block] = []
     kept = KeptSpaces()
     items: list[tuple[str, str, str]] = []  # kind, name, raw
 
     def flush():
         if any(kind in ("text", "kept") and not raw.isspace() for kind, _, raw in items):
-            found.append(_block(items))
+            document.append(_block(items))
         elif items:
-            found.append(Block("".join(raw for _, _, raw in items)))
+            document.append(Block("".join(raw for _, _, raw in items)))
         items.clear()
 
     place = 0
@@ -101,7 +104,7 @@ def blocks(source: str) -> list[Block]:
                 items.append(("point", name, raw))
             else:
                 flush()
-                found.append(Block(raw))
+                document.append(Block(raw))
         elif name in INLINE and tag[0].endswith(">"):
             kind = "close" if tag["end"] else "point" if name in VOID else "open"
             items.append((kind, name, tag[0]))
@@ -110,12 +113,12 @@ def blocks(source: str) -> list[Block]:
             items.append(("point", "", tag[0]))
         else:
             flush()
-            found.append(Block(tag[0]))
+            document.append(Block(tag[0]))
             kept.note("close" if tag["end"] else "open", name, tag["rest"])
     if place < len(source):
         items.append(("kept" if kept else "text", "", source[place:]))
     flush()
-    return found
+    return document
 
 
 def _is_untranslated(name, attributes):
@@ -129,23 +132,23 @@ def _end_of_element(source, name, place):
 
     Return the length of the source if there is no end tag.
     """
-    if name in ("rt", "rp", "rtc"):  # whose end tags may be missing
+    if name in ("rt", "rp", "rtc"):  # their end tags may be missing
         end = _RUBY_END.search(source, place)
         return end.end() if end else place
-    depth, found = 1, _NAME.search(source, place)
-    while found:
-        place = found.end()
-        if found["name"].lower() == name:
+    depth, tag = 1, _NAME.search(source, place)
+    while tag:
+        place = tag.end()
+        if tag["name"].lower() == name:
             place = source.find(">", place) + 1 or len(source)
-            depth += -1 if found["end"] else 0 if source[place - 2] == "/" else 1
-            if depth == 0 or (found["end"] and name in ("script", "style", "textarea")):
+            depth += -1 if tag["end"] else 0 if source[place - 2] == "/" else 1
+            if depth == 0 or (tag["end"] and name in ("script", "style", "textarea")):
                 return place
-        found = _NAME.search(source, place)
+        tag = _NAME.search(source, place)
     return len(source)
 
 
 def _block(items):
-    """Make a block of text and inline tags: matching tags become elements, others points."""
+    """Return a block of text and inline tags: matching tags become elements, others points."""
     text, has_word = "", False
     root = Node(0, 0, "")
     stack = [(root, "")]
@@ -169,7 +172,7 @@ def _block(items):
         else:
             stack[-1][0].children.append(Node(here, here, raw))
         after_object = kind == "point" and bool(name)
-    if items[-1][0] == "text" and text[-1:] in WHITE:  # where nothing follows, it may stay
+    if items[-1][0] == "text" and text[-1:] in WHITE:  # nothing follows: unfold it
         text = text[:-1] + part[len(part.rstrip(WHITE)) :]
     while len(stack) > 1:
         _dissolve(stack)
@@ -177,7 +180,7 @@ def _block(items):
 
 
 def _dissolve(stack):
-    """Make an element without an end tag a point, and move its children up to its parent."""
+    """Turn an element without an end tag into a point, and move its children to its parent."""
     node, _ = stack.pop()
     stack[-1][0].children += node.children
     node.end, node.children = node.begin, []
@@ -186,7 +189,7 @@ def _dissolve(stack):
 def placed(
     block: Block, translation: str, aligned: Sequence[int | None], target_words: Sequence[Span]
 ) -> str:
-    """Return a block's translation with its tags.
+    """Return the HTML of a block's translation: the tags are put around the aligned words.
 
     Args:
         block: A block with text.
@@ -219,7 +222,7 @@ def placed(
             yield at, at
 
     def place(nodes, low, high, end):
-        """Place siblings without overlap among the words [low, high), which reach to `end`."""
+        """Place siblings without overlap among words [low, high), which end at character `end`."""
         for (first, last), node in sorted(
             zip(ranges(nodes, low, high), nodes, strict=True), key=lambda x: x[0][0]
         ):
@@ -250,7 +253,7 @@ def _space(text, node):
 
 
 def _first_uses(aligned, low, high):
-    """Return each source word that words in [low, high) come from, with the first of them."""
+    """Return (source word, first target word in [low, high) that is aligned to it), sorted."""
     uses: dict[int, int] = {}
     for j in range(low, high):
         if aligned[j] is not None:

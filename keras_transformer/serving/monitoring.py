@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from keras_transformer.serving.queue import Batch
 from keras_transformer.serving.replies import Job
 
-SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)  # of requests
+SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)  # bounds of histograms
 router = APIRouter(tags=["server"])
 
 
@@ -28,7 +28,7 @@ async def health(request: Request) -> dict[str, str]:
 @router.head("/ready", include_in_schema=False)
 @router.get("/ready")
 async def ready(request: Request) -> dict[str, str]:
-    """Return ok if new requests may be sent here: also, the server is not stopping."""
+    """Return ok if new requests may be sent: `/health` is ok and the server is not stopping."""
     service = request.app.state.service
     if reason := service.is_broken() or (service.is_stopping and "the server is stopping"):
         raise HTTPException(503, reason)
@@ -37,7 +37,7 @@ async def ready(request: Request) -> dict[str, str]:
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
-    """Return metrics for Prometheus; with an API key, to those who send it."""
+    """Return metrics for Prometheus; a server with API keys demands one."""
     request.app.state.guard.check(request)
     return PlainTextResponse(request.app.state.service.metrics.text())
 

@@ -17,10 +17,10 @@ from keras_transformer.serving.token_texts import Names, Token
 
 
 class Answer:
-    """The replies of one request.
+    """The answer to one request: its replies, whole or in chunks.
 
     Args:
-        replies: The thread that writes them.
+        replies: The thread that generates them.
         names: The texts of the model's tokens.
         jobs: One job for each reply; `Answer` sets `listen` of each.
         n: Number of replies for each prompt, in consecutive jobs.
@@ -64,8 +64,8 @@ class Answer:
 
     def close(self) -> None:
         """End the replies that have not ended."""
-        both = zip(self._jobs, self._replied, strict=True)
-        if left := [job for job, reply in both if reply.end is None]:
+        pairs = zip(self._jobs, self._replied, strict=True)
+        if left := [job for job, reply in pairs if reply.end is None]:
             self._replies.cancel(left)
 
     async def whole(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Answer:
         """Yield the chunks of the answer.
 
         Args:
-            with_usage: Whether a last chunk has the number of tokens.
+            with_usage: Whether an additional last chunk has the numbers of tokens.
         """
         form, more = self._form, {"usage": None} if with_usage else {}
         for index in range(len(self._jobs)):
@@ -119,6 +119,7 @@ class Answer:
                     yield index, *self._taken(index, events)
 
     def _taken(self, index, events):
+        """Take the events of a reply; return its next text, its tokens, and why it ended."""
         reply, piece, tokens = self._replied[index], "", []
         if reply.pieces is None:
             prompt = self._jobs[index].prompt_ids if self._form.continues else ()
@@ -145,7 +146,7 @@ class Answer:
         return piece, tokens, reply.end
 
     def _usage(self):
-        first = self._jobs[:: self._n]  # the replies of a prompt share it
+        first = self._jobs[:: self._n]  # one job for each prompt
         prompt, cached = sum(len(job.prompt_ids) for job in first), sum(job.reused for job in first)
         return usage(prompt, cached, sum(reply.length for reply in self._replied))
 
@@ -154,6 +155,6 @@ class Answer:
 class _Replied:
     """The text of a reply so far."""
 
-    pieces: Pieces | None = None  # until its first token
+    pieces: Pieces | None = None  # None until its first token
     length: int = 0  # tokens
     end: str | None = None  # why it ended

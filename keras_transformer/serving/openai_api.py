@@ -22,7 +22,7 @@ from keras_transformer.serving.schemas import body_of, read
 from keras_transformer.serving.waiting import QueueFullError
 from keras_transformer.serving.writers import LanguageModel
 
-MOST_REPLIES = 1024  # of a request
+MOST_REPLIES = 1024  # maximum replies to a request
 GONE = 499  # status of requests whose client has gone, in the metrics; nobody receives it
 router = APIRouter(prefix="/v1", tags=["language models"])
 _EVENTS: Any = {200: {"content": {"text/event-stream": {}, "application/json": {}}}}
@@ -68,22 +68,22 @@ async def completions(request: Request) -> Any:
         message = f"n times the prompts must be at most {MOST_REPLIES:,} replies"
         raise Refusal(400, f"{message}, got {asked.n} times {len(prompts)}", "n")
     if texts:
-        found = iter(await asyncio.to_thread(model.writer.tokenizer.encode, texts))
-        prompts = [next(found) if isinstance(prompt, str) else prompt for prompt in prompts]
+        encoded = iter(await asyncio.to_thread(model.writer.tokenizer.encode, texts))
+        prompts = [next(encoded) if isinstance(prompt, str) else prompt for prompt in prompts]
     form = CompletionForm(asked.model, asked.logprobs)
     return await _answered(request, model, asked, form, prompts, asked.max_tokens, None)
 
 
 @router.get("/models")
 async def models(request: Request) -> dict[str, Any]:
-    """List the models, translators excepted."""
+    """List all models except translators."""
     catalogue = admitted(request).catalogue
     every = [*catalogue.writers.values(), *catalogue.tools.values()]
     return {"object": "list", "data": [_facts(model) for model in every]}
 
 
 def facts_of(request: Request, name: str) -> dict[str, Any]:
-    """Return a model, no translator, in the form of OpenAI's API.
+    """Return OpenAI's model object of a model that is not a translator.
 
     Raises:
         Refusal: If there is no such model.
@@ -95,8 +95,9 @@ def facts_of(request: Request, name: str) -> dict[str, Any]:
 def _facts(model):
     made = {"created": model.loaded, "owned_by": "keras_transformer"}
     tools = [model.writer] if isinstance(model, LanguageModel) else model.tools.values()
-    own = [x.search for x in tools if isinstance(getattr(x, "search", None), dict) and x.search]
-    return {"id": model.name, "object": "model", **made, **({"search": own[0]} if own else {})}
+    options = [x.search for x in tools if isinstance(getattr(x, "search", None), dict) and x.search]
+    search = {"search": options[0]} if options else {}
+    return {"id": model.name, "object": "model", **made, **search}
 
 
 def admitted(request: Request) -> Any:
@@ -160,8 +161,8 @@ async def _answered(request, model, asked, form, prompts, most, ends):
         with_usage = bool(asked.stream_options and asked.stream_options.include_usage)
         return EventStream(request.scope, answer, with_usage)
     try:
-        found = await _unless_gone(request, answer.whole())
-        return await rows_response("choices", found.pop("choices"), found)
+        body = await _unless_gone(request, answer.whole())
+        return await rows_response("choices", body.pop("choices"), body)
     finally:
         answer.close()
 
@@ -172,7 +173,7 @@ def _seeds(seed, i):
 
 
 async def _unless_gone(request, work):
-    """Return the result of a coroutine, which is cancelled if the client goes."""
+    """Return the result of a coroutine, which is cancelled if the client disconnects."""
 
     async def gone():
         while (await request.receive())["type"] != "http.disconnect":
@@ -191,12 +192,12 @@ async def _unless_gone(request, work):
 
 
 class EventStream(StreamingResponse):
-    """An answer as server-sent events; if the client goes, its replies end.
+    """An answer as server-sent events; if the client disconnects, its replies end.
 
     Args:
         scope: The request's scope.
-        answer: The answer, which has begun.
-        with_usage: Whether a last chunk has the number of tokens.
+        answer: The answer; its jobs are queued already.
+        with_usage: Whether an additional last chunk has the numbers of tokens.
     """
 
     def __init__(self, scope: Scope, answer: Answer, with_usage: bool):
@@ -223,5 +224,5 @@ class EventStream(StreamingResponse):
 
 
 def _event(value):
-    # In ASCII: some clients take U+2028 and others for the end of a line.
+    # ASCII only: some clients take U+2028 and similar characters for the end of a line.
     return f"data: {json.dumps(value)}\n\n"

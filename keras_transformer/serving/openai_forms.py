@@ -15,7 +15,7 @@ class Form:
 
     Args:
         model: Name of the model.
-        top: Number of most probable tokens at each place; None: no log-probabilities.
+        top: Number of most probable tokens to list at each position; None: no log-probabilities.
     """
 
     continues: bool  # whether a reply continues the text of its prompt, or is a text of its own
@@ -71,7 +71,7 @@ class ChatForm(Form):
     whole_object, chunk_object = "chat.completion", "chat.completion.chunk"
 
     def first(self, index: int) -> dict[str, Any]:
-        """Return the choice that says whose turn it is."""
+        """Return the choice that gives the role of the message, with an empty text."""
         delta = {"role": "assistant", "content": ""}
         return {"index": index, "delta": delta, "logprobs": None, "finish_reason": None}
 
@@ -93,10 +93,11 @@ class ChatForm(Form):
         }
 
     def _rest(self, tokens, end):
+        """Return the log-probabilities and the end of a choice."""
         log_probs = None
         if self.top is not None:
             content = [
-                _shown(token) | {"top_logprobs": [_shown(one) for one in token.top]}
+                _shown(token) | {"top_logprobs": [_shown(alternative) for alternative in token.top]}
                 for token in tokens
             ]
             log_probs = {"content": content, "refusal": None}
@@ -129,12 +130,12 @@ class CompletionForm(Form):
 
 
 def _by_text(top):
-    """Return the log-probability of each text; of tokens with one text, the later have numbers."""
-    found: dict[str, float] = {}
+    """Map texts of tokens to log-probabilities; a repeated text is replaced by the token's id."""
+    log_probs: dict[str, float] = {}
     for token in top:  # the most probable first
-        name = f"token_id:{token.id}" if token.text in found else token.text
-        found[name] = token.log_prob
-    return found
+        name = f"token_id:{token.id}" if token.text in log_probs else token.text
+        log_probs[name] = token.log_prob
+    return log_probs
 
 
 def usage(prompt: int, cached: int, completion: int) -> dict[str, Any]:
@@ -142,7 +143,7 @@ def usage(prompt: int, cached: int, completion: int) -> dict[str, Any]:
 
     Args:
         prompt: Tokens of the prompts.
-        cached: Those of them that did not have to be read.
+        cached: Tokens of the prompts that were in the cache.
         completion: Tokens of the replies.
     """
     return {

@@ -1,4 +1,4 @@
-"""Schemas of the requests of OpenAI's API; what we cannot do is refused by name."""
+"""Schemas of requests of OpenAI's API; unsupported fields are refused by name."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from keras_transformer.search import Generation
 from keras_transformer.serving.errors import Refusal
 from keras_transformer.serving.schemas import Many, Text, writable
 
-# Fields of OpenAI's API that are accepted with these values only, besides null, which change
-# nothing here.
+# Fields of OpenAI's API that are not supported: only null and these values, which change nothing,
+# are accepted.
 WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "audio": (),
     "best_of": (1,),
@@ -65,12 +65,13 @@ class _Request(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_names(cls, values: Any) -> Any:
+        """Return the fields that are set; raise `Refusal` for unknown or unsupported ones."""
         if not isinstance(values, dict):
             return values
         _check_unsupported(values, WITHOUT_EFFECT, "")
         for name in values.keys() - WITHOUT_EFFECT.keys() - cls.model_fields.keys():
             raise Refusal(400, f"Unrecognized request argument supplied: {name:.80}", name[:80])
-        # For most fields null means that they are absent.
+        # A field that is null counts as absent.
         return {
             name: value
             for name, value in values.items()
@@ -99,7 +100,7 @@ class StreamOptions(BaseModel):
 
 
 class _Reply(_Request):
-    """Fields of both kinds of requests."""
+    """Fields that requests for chats and for completions share."""
 
     model: Text = Field(description="Name of the model, as in /v1/models.")
     temperature: StrictFloat | StrictInt = Field(
@@ -132,11 +133,11 @@ class _Reply(_Request):
         return [self.stop] if isinstance(self.stop, str) else self.stop
 
     def search_of(self, max_tokens: int, writer: CausalLM) -> Generation:
-        """Return the options of the search, for so many tokens at most.
+        """Return the search options of a request.
 
         Args:
-            max_tokens: The number.
-            writer: The model, whose own options take the place of OpenAI's defaults.
+            max_tokens: Maximum number of tokens of a reply.
+            writer: The model; if it has search options of its own, they replace OpenAI's defaults.
         """
         drawn = dict(temperature=float(self.temperature), top_p=max(float(self.top_p), 1e-9))
         drawn = {x: y for x, y in drawn.items() if x in self.model_fields_set or not writer.search}
@@ -164,13 +165,14 @@ class Message(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_names(cls, values: Any) -> Any:
+        """Return the fields of a message that are read; raise `Refusal` for unsupported ones."""
         if not isinstance(values, dict):
             return values
         _check_unsupported(values, _OF_MESSAGES, "messages.")
         return {name: value for name, value in values.items() if name not in _OF_MESSAGES}
 
     def plain(self) -> dict[str, str]:
-        """Return the message for a chat template."""
+        """Return the message as a chat template takes it: plain role, content and name."""
         content = self.content
         if not isinstance(content, str):
             content = "".join(part.text for part in content)

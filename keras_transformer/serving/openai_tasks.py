@@ -25,7 +25,7 @@ router = APIRouter(prefix="/v1", tags=["tasks"])
 
 @router.post("/embeddings", openapi_extra=body_of(EmbeddingsRequest, forms=False))
 async def embeddings(request: Request) -> Any:
-    """Return the vectors of texts, of length 1 unless the model is made for others."""
+    """Return the vectors of texts, scaled to norm 1 unless the model is made for other norms."""
     service = admitted(request)
     asked = await read(request, EmbeddingsRequest, forms=False)
     model = _model(service, asked.model, "embed")
@@ -56,7 +56,7 @@ async def embeddings(request: Request) -> Any:
 
 @router.post("/audio/transcriptions", openapi_extra=body_of(TranscriptionForm))
 async def transcriptions(request: Request) -> Any:
-    """Return the text spoken in a WAV file; the form's field `file` has it."""
+    """Return the text spoken in a WAV file, which is the field `file` of the form."""
     service = admitted(request)
     form = await request.form()
     file = form.get("file")

@@ -1,4 +1,4 @@
-"""The files of the web page, at the paths that no route has."""
+"""The files of the web page, served at all paths without a route."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from keras_transformer.serving.errors import not_allowed
 
 
 class Page(StaticFiles):
-    """The page; a path that a route has for other methods is refused with 405, not 404.
+    """The web page; a path whose route takes other methods is refused with 405, not 404.
 
-    The page takes each path, so the routes themselves never do.
+    The page takes every path, so the routes themselves never answer 405.
     """
 
     async def get_response(self, path: str, scope: Scope) -> Response:

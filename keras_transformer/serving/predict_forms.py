@@ -9,7 +9,7 @@ from typing import Any
 from keras_transformer.config import require
 from keras_transformer.serving.schemas import MOST_ITEMS, PredictRequest
 
-NAMES = {"score": ("sources", "targets")}  # of a signature's inputs; others: texts
+NAMES = {"score": ("sources", "targets")}  # inputs of a signature; of others: texts
 ENCODED = "b64"
 
 
@@ -21,24 +21,24 @@ def columns_of(asked: PredictRequest) -> list[list[str]]:
             `inputs`, a text, a list or an object of lists. A text may be {"b64": base64}.
 
     Raises:
-        ValueError: If there are not exactly one of both, or they do not fit the signature.
+        ValueError: If not exactly one of the two is given, or it does not fit the signature.
     """
-    given = [name for name in ("instances", "inputs") if getattr(asked, name) is not None]
-    require(len(given) == 1, "instances and inputs", given, "exactly one of both")
+    forms = [name for name in ("instances", "inputs") if getattr(asked, name) is not None]
+    require(len(forms) == 1, "instances and inputs", forms, "exactly one of both")
     names = NAMES.get(asked.signature_name, ("texts",))
     if asked.instances is not None:
         rows = [_named(row, names, "instances") for row in asked.instances]
         return [[_text(row[name], name) for row in rows] for name in names]
     columns = _named(asked.inputs, names, "inputs")
-    found = []
+    text_columns = []
     for name in names:
-        one = columns[name]
-        several = one if isinstance(one, list) else [one]
-        require(len(several) <= MOST_ITEMS, name, len(several), f"at most {MOST_ITEMS:,} texts")
-        found.append([_text(text, name) for text in several])
-    fits = len({*map(len, found)}) == 1
-    require(fits, " and ".join(names), [*map(len, found)], "as many of each")
-    return found
+        column = columns[name]
+        texts = column if isinstance(column, list) else [column]
+        require(len(texts) <= MOST_ITEMS, name, len(texts), f"at most {MOST_ITEMS:,} texts")
+        text_columns.append([_text(text, name) for text in texts])
+    same_length = len({*map(len, text_columns)}) == 1
+    require(same_length, " and ".join(names), [*map(len, text_columns)], "as many of each")
+    return text_columns
 
 
 def answer_of(asked: PredictRequest, columns: dict[str, list[Any]]) -> dict[str, Any]:
@@ -49,8 +49,8 @@ def answer_of(asked: PredictRequest, columns: dict[str, list[Any]]) -> dict[str,
         columns: The outputs by name, an item for each text.
     """
     if len(columns) == 1:
-        (found,) = columns.values()
-        return {"outputs" if asked.instances is None else "predictions": found}
+        (column,) = columns.values()
+        return {"outputs" if asked.instances is None else "predictions": column}
     if asked.instances is None:
         return {"outputs": columns}
     rows = zip(*columns.values(), strict=True)
@@ -68,6 +68,7 @@ def _named(value, names, place):
 
 
 def _text(value, name):
+    """Return a text, decoded if it is given in base64."""
     if isinstance(value, dict) and {*value} == {ENCODED}:
         try:
             return base64.b64decode(value[ENCODED], validate=True).decode()

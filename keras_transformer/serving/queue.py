@@ -13,7 +13,7 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.serving.waiting import Job, QueueFullError, Waiting
 from keras_transformer.system import interruption
 
-LONGEST = 1.0  # seconds of a batch of files, for which texts may have to wait
+LONGEST = 1.0  # seconds that a batch of files may take, while other texts wait
 
 
 class EngineError(RuntimeError):
@@ -23,8 +23,9 @@ class EngineError(RuntimeError):
 class Batch(NamedTuple):
     """A batch that was computed.
 
-    `texts` and `tokens` are numbers; `waits` the seconds that each request whose first text it
-    holds has waited; `model` and `version` the engine's `name` and `version`, "" if it has none.
+    `texts` and `tokens` are their numbers in the batch. `waits` has, for each request whose first
+    text is in the batch, the seconds that it waited. `model` and `version` are the engine's `name`
+    and `version`, "" if it has none.
     """
 
     texts: int
@@ -38,28 +39,28 @@ class Batch(NamedTuple):
 class Engine(Protocol):
     """The interface of an engine, which translates batches; equal engines share batches."""
 
-    def costs(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text."""
+    def read(self, texts: Sequence[str]) -> tuple[Sequence[Any], list[int]]:
+        """Return items for `search`, such as texts with ids, and the number of tokens of each."""
 
     def search(
-        self, texts: Sequence[str], num_hypotheses: int, tokens_per_batch: int
+        self, items: Sequence[Any], num_hypotheses: int, tokens_per_batch: int
     ) -> list[list[str]]:
         """Return the best translations of each text, best first.
 
         Args:
-            texts: The texts.
+            items: The items from `read`.
             num_hypotheses: Maximum number of translations per text.
             tokens_per_batch: Maximum number of source tokens to compute at once.
         """
 
 
 class Batcher:
-    """Collects texts of many requests and translates them batch by batch, one in each thread.
+    """A batcher: collects texts of many requests and translates them, one batch in each thread.
 
     Texts that arrive while all threads compute form the next batch. A batch takes texts from each
     client in turn, and from each of its requests in turn, so that a long document does not delay a
-    single sentence. Files are in batches of their own, which take turns with the others, and of
-    a size that takes at most about `LONGEST` seconds.
+    single sentence. Files have batches of their own, which alternate with the others and take at
+    most about `LONGEST` seconds each.
 
     Args:
         tokens_per_batch: Number of source tokens at which a batch is full.
@@ -87,7 +88,7 @@ class Batcher:
         require_whole("threads", threads, 1)
         self.tokens_per_batch, self.delay, self.most_waiting = tokens_per_batch, delay, most_waiting
         self._watch = watch
-        self._most_of_files = max(tokens_per_batch // 4, 1)  # in a batch
+        self._most_of_files = max(tokens_per_batch // 4, 1)  # tokens of files in a batch
         self._waiting = Waiting(most_waiting)
         self._changed = threading.Condition()
         self._closing = False
@@ -101,7 +102,7 @@ class Batcher:
     def submit(
         self,
         engine: Engine,
-        texts: Sequence[str],
+        texts: Sequence[Any],
         num_hypotheses: int = 1,
         costs: Sequence[int] | None = None,
     ) -> Future[list[list[str]]]:
@@ -109,32 +110,33 @@ class Batcher:
 
         Args:
             engine: The engine that translates them.
-            texts: The texts.
+            texts: The texts; if `costs` is given, the items from the engine's `read`.
             num_hypotheses: Maximum number of translations per text.
-            costs: Number of tokens of each text; None: the engine counts them.
+            costs: Number of tokens of each text; None: the engine reads them.
 
         Returns:
             A future of the best translations of each text. If it is cancelled, its remaining texts
-            are dropped; PyTorch also ends the search of a batch of nothing else.
+            are dropped; with PyTorch, the search of a batch also ends if all of its futures are
+            cancelled.
 
         Raises:
             TooLargeError, QueueFullError: See `check`.
         """
-        costs = engine.costs(texts) if costs is None and texts else costs or []
+        items, costs = engine.read(texts) if costs is None and texts else (texts, costs or [])
 
-        def run(texts):
-            found = engine.search(texts, num_hypotheses, self.tokens_per_batch)
-            if len(found) != len(texts):
-                raise EngineError(f"the engine gave {len(found)} results for {len(texts)} texts")
-            return found
+        def run(items):
+            results = engine.search(items, num_hypotheses, self.tokens_per_batch)
+            if len(results) != len(items):
+                raise EngineError(f"the engine gave {len(results)} results for {len(items)} texts")
+            return results
 
-        return self._add(Job((engine, num_hypotheses), run, list(texts), list(costs)))
+        return self._add(Job((engine, num_hypotheses), run, list(items), list(costs)))
 
     def call(self, function: Callable[[], Any], cost: int = 1) -> Future:
         """Queue a function to be called in a thread of the batcher.
 
         Args:
-            function: The function.
+            function: Function without arguments.
             cost: Number of tokens that it counts for.
 
         Returns:
@@ -147,11 +149,11 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """Return the number of tokens that wait."""
+        """Number of tokens in the queue."""
         return self._waiting.tokens
 
     def check(self, tokens: int) -> None:
-        """Raise if so many tokens of the current client cannot wait.
+        """Raise an error if the queue has no room for that many tokens of the current client.
 
         Raises:
             TooLargeError: If they alone exceed the client's share of the queue.
@@ -160,7 +162,7 @@ class Batcher:
         self._waiting.check(tokens)
 
     def is_alive(self) -> bool:
-        """Whether all threads run."""
+        """Return whether all threads run."""
         return all(thread.is_alive() for thread in self._threads)
 
     def close(self, patience: float | None = None) -> None:
@@ -177,6 +179,7 @@ class Batcher:
             thread.join(None if end is None else max(0.0, end - time.monotonic()))
 
     def _add(self, job):
+        """Add a job to the queue; return the future of its results."""
         if not job.texts:
             job.future.set_result([])
             return job.future
@@ -193,6 +196,7 @@ class Batcher:
             self._waiting.remove(job)
 
     def _work(self):
+        """Compute batches until the queue is closed and empty. Runs in each thread."""
         while True:
             with self._changed:
                 while not self._waiting and not self._closing:
@@ -221,37 +225,38 @@ class Batcher:
         return self._waiting.take(self._most_of_files if is_file else self.tokens_per_batch)
 
     def _run(self, batch, free):
-        """Compute a batch for which a thread has been free since then."""
+        """Compute a batch; `free` is the time since which a thread was free for it."""
         texts = [job.texts[i] for job, numbers in batch.items() for i in numbers]
         tokens = sum(job.costs[i] for job, numbers in batch.items() for i in numbers)
-        begun = time.monotonic()
+        start = time.monotonic()
         try:
             with interruption.given_up_if(lambda: all(job.future.cancelled() for job in batch)):
-                found = iter(next(iter(batch)).run(texts))
+                results = iter(next(iter(batch)).run(texts))
         except interruption.GivenUpError:
             return
         except Exception as error:
             if len(batch) > 1:  # one job may have made the batch fail: run each alone
                 for job, numbers in batch.items():
-                    self._run({job: numbers}, begun)
+                    self._run({job: numbers}, start)
             else:
                 (job,) = batch
                 _finish(job.future.set_exception, error)
             return
-        seconds = time.monotonic() - begun
+        seconds = time.monotonic() - start
         if next(iter(batch)).is_file:
             self._fit_files(tokens, seconds)
         for job, numbers in batch.items():
             if job.trace:
                 since = (job.arrived, free) if numbers[0] == 0 else None
-                facts = len(numbers), len(texts), tokens, *job.model
-                job.trace.add_batch(since, begun, begun + seconds, *facts)
+                job.trace.add_batch(
+                    since, start, start + seconds, len(numbers), len(texts), tokens, *job.model
+                )
         if self._watch:
-            waits = [begun - job.arrived for job, numbers in batch.items() if numbers[0] == 0]
+            waits = [start - job.arrived for job, numbers in batch.items() if numbers[0] == 0]
             self._watch(Batch(len(texts), tokens, seconds, waits, *next(iter(batch)).model))
         for job, numbers in batch.items():
             for i in numbers:
-                job.found[i] = next(found)
+                job.found[i] = next(results)
             job.left -= len(numbers)
             if not job.left:
                 _finish(job.future.set_result, job.found[0] if job.alone else job.found)

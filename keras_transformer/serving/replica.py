@@ -1,4 +1,4 @@
-"""A replica: a process that holds the models and computes for the server, seen from both ends."""
+"""A replica: a process with the models that computes for the server; both ends of its pipe."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ COMMAND = (
     "-c",
     "from keras_transformer.serving.replica import load, serve; serve(load)",
 )
-Models = list[dict[str, Any]]  # of each model, what `catalogue.Model.facts` returns
-_ERRORS = {kind.__name__: kind for kind in (ValueError, ImportError, OSError)}  # of bad input
+Models = list[dict[str, Any]]  # `catalogue.Model.facts` of each model
+# Errors for bad input.
+_ERRORS = {kind.__name__: kind for kind in (ValueError, ImportError, OSError)}
 
 
 class Replica(Child):
-    """A process with the models.
+    """A process that holds the models, as the server sees it.
 
     Args:
         task: Arguments of `load`.
@@ -70,7 +71,7 @@ class Replica(Child):
 
 
 def serve(load: Callable[..., tuple[Models, Callable[..., Any]]]) -> None:
-    """Answer the requests of the server until it ends.
+    """Answer the requests of the server until the server ends.
 
     Args:
         load: Function called with the fields of the first request. It loads the models and returns
@@ -84,10 +85,10 @@ def serve(load: Callable[..., tuple[Models, Callable[..., Any]]]) -> None:
         nonlocal compute
         try:
             if compute is None:
-                found, compute = load(**message)
+                result, compute = load(**message)
             else:
-                found = compute(*message)
-            return {"found": found}
+                result = compute(*message)
+            return {"found": result}
         except Exception as error:
             name = next((x for x, kind in _ERRORS.items() if isinstance(error, kind)), None)
             notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
@@ -98,18 +99,18 @@ def serve(load: Callable[..., tuple[Models, Callable[..., Any]]]) -> None:
 
 
 def _without_text(message, *_, **__):
-    """Print a warning as the server's log does: without what it quotes, which may be a text."""
+    """Print a warning without the value that it quotes, which may be a user's text."""
     print(f"WARNING: {str(message).partition(', got ')[0]}", file=sys.stderr, flush=True)
 
 
 def load(
     specifications: Sequence[str], device: str | None, options: dict[str, Any]
 ) -> tuple[Models, Callable[..., Any]]:
-    """Load the models of a server; see `serve` for what is returned.
+    """Load the models of a server; return their facts and the function that computes.
 
     Args:
         specifications: The models, as for `Catalogue.load`.
-        device: The only GPU that this process was started to see; None: no GPU is needed.
+        device: The only GPU that is visible to this process; None: no GPU is needed.
         options: Options of `Catalogue.load`.
 
     Raises:
@@ -130,8 +131,8 @@ def load(
     }
 
     def compute(name, number, pair, method, *arguments):
-        # While models are being replaced, a version may be in other replicas only.
-        others = (x for (own, _), x in reversed(models.items()) if own == name)
+        # While models are being replaced, only other replicas may have this version.
+        others = (x for (model_name, _), x in reversed(models.items()) if model_name == name)
         model, pair = models.get((name, number)) or next(others, None), tuple(pair)
         if model is None or pair not in model.pairs:
             raise ValueError(f"{name} from {pair[0]} to {pair[1]} was replaced by other models")

@@ -24,8 +24,8 @@ from keras_transformer.system.child import ChildEndedError
 from keras_transformer.text import load_tokenizer
 
 log = logging.getLogger("keras_transformer.serving")
-TRIES = 3  # processes that may end while they compute a batch, before it fails
-LONGEST_BATCH = 600.0  # seconds after which a process that computes is taken to hang, and ended
+TRIES = 3  # processes that may end while they compute a batch; then it fails
+LONGEST_BATCH = 600.0  # seconds for a batch; a process that takes longer is killed
 LONGEST_PAUSE = 5.0  # seconds between attempts to start a process
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -49,7 +49,7 @@ class Replicas:
 
     Raises:
         ValueError: If `count` or `devices` is out of range.
-        NotImplementedError: If a model is no translator.
+        NotImplementedError: If a model is not a translator.
     """
 
     @spelled_out(Search, TRANSLATE)
@@ -87,13 +87,13 @@ class Replicas:
         self._changed = threading.Condition()
         self._closed = threading.Event()
         self._running: set[Replica] = set()  # all processes
-        self._places: list[Replica] = []  # those that compute
+        self._places: list[Replica] = []  # replicas that compute, by number
 
     def load(self) -> Catalogue:
-        """Start the replicas, or replace them one by one, and return their models.
+        """Start the replicas, or replace running ones one by one; return their models.
 
-        Each new replica loads its models before it takes the place of an old one, which finishes
-        its batch first.
+        Each new replica loads its models before it replaces an old one, and the old one finishes
+        its batch.
 
         Raises:
             ValueError, ImportError, OSError: If the models cannot be loaded. Replicas that were
@@ -110,7 +110,7 @@ class Replicas:
                 for done in as_completed([executor.submit(self._loaded, x) for x in every]):
                     done.result()
                 catalogue = self._catalogue(every[0])
-            except BaseException:  # of any: the others are not waited for
+            except BaseException:  # one failed: do not wait for the others
                 self.close()
                 raise
         self._places = every
@@ -153,6 +153,7 @@ class Replicas:
             replica.stop()
 
     def _start(self, number):
+        """Start the process of a replica with its share of the cores and its device."""
         variables = {"KERAS_BACKEND": BACKEND}
         device = self.devices and self.devices[number]
         if device is not None:
@@ -183,6 +184,7 @@ class Replicas:
         return Catalogue([_model(facts, self.ask) for facts in replica.models])
 
     def _take(self):
+        """Wait for a free replica, mark it as busy, and return it."""
         with self._changed:
             while not self._closed.is_set():
                 for replica in self._places:
@@ -201,7 +203,7 @@ class Replicas:
             self._stop(replica)
 
     def _replace(self, number, old, fresh):
-        """Put a loaded replica in the place of `old`, or of any (None), and stop the other."""
+        """Replace a replica by a loaded one, unless `old` is already gone; stop the unused one."""
         with self._changed:
             current = self._places[number]
             if self._closed.is_set() or old not in (None, current):
@@ -210,11 +212,11 @@ class Replicas:
                 self._places[number] = fresh
                 self._changed.notify()
             busy = current.busy
-        if not busy:  # else it is stopped when it gives back its batch
+        if not busy:  # a busy one is stopped after its batch
             self._stop(current)
 
     def _keep(self, number):
-        """Start the replica of a place again whenever it ends; runs in a thread."""
+        """Restart the replica `number` whenever it ends. Runs in a thread."""
         while not self._closed.is_set():
             replica = self._places[number]
             replica.wait()
@@ -232,22 +234,23 @@ class Replicas:
 
 
 def _model(facts, ask):
-    """Make a model of which this process knows the languages and the tokenizer only."""
+    """Return a model whose weights are in the replicas: here are its languages and tokenizer."""
     name, folder = facts["name"], Path(facts["folder"])
     version = Version(*facts["version"])
     pairs = {tuple(codes): names for codes, names in facts["pairs"]}
     tokenizer = load_tokenizer(folder) if facts["can_attend"] else None  # a SavedModel has none
 
     def engine(pair):
-        own = tokenizer and tokenizer.between(*pairs[pair])
+        pair_tokenizer = tokenizer and tokenizer.between(*pairs[pair])
         limits = facts["max_length"], facts["can_attend"], facts["can_estimate"]
-        return ReplicaEngine(partial(ask, name, version.number, pair), own, *limits)
+        return ReplicaEngine(partial(ask, name, version.number, pair), pair_tokenizer, *limits)
 
     default = facts["default"] and tuple(facts["default"])
     return Model(name, folder, pairs, engine, default, version)
 
 
 def _checked(devices, count):
+    """Return the devices as a list; raise ValueError unless there is one per replica."""
     if devices is None:
         return None
     require(len(devices) == count, "devices", devices, f"{count}, one for each replica")

@@ -1,4 +1,4 @@
-"""The thread that continues chats: replies of many requests share the slots of a language model."""
+"""The thread that generates replies: those of many requests share a language model's slots."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Job:
     """A reply that a request asks for.
 
     Args:
-        prompt_ids: The prompt.
+        prompt_ids: Token ids of the prompt.
         search, seed, end_ids, top: See `Slots.join`.
         listen: Called in the thread with each event, or with the error that ends the reply.
 
     Attributes:
-        reused: Tokens of the prompt that did not have to be read, from the first event on.
+        reused: Number of prompt tokens that were in the cache; known from the first event on.
         arrived: When the job was made, in seconds of `time.monotonic`.
-        joined: When it got its slot.
-        written: Its tokens so far.
+        joined: When it got its slot, in the same seconds.
+        written: Number of its tokens so far.
         trace: The trace of its request.
     """
 
@@ -46,19 +46,19 @@ class Job:
     joined: float = 0.0
     written: int = 0
     trace: traces.Trace | None = field(default_factory=traces.current.get)
-    id: int | None = None  # in the slots
+    id: int | None = None  # id of the reply in `Slots`
 
     @property
     def cost(self) -> int:
-        """Tokens for which the job counts in the queue."""
+        """Number of tokens that the job adds to the waiting tokens."""
         return max(len(self.prompt_ids), 1)
 
 
 class Replies:
-    """Lets the replies of many clients run in the slots of a model, in a thread of its own.
+    """A thread that generates the replies of many clients in the slots of a model.
 
-    Clients take turns: a free slot goes to the client whose last reply joined longest ago, however
-    many requests another one has sent.
+    Clients take turns: a free slot goes to the client who has waited longest since its last reply
+    got a slot, whatever the number of its requests.
 
     Args:
         model: The model.
@@ -83,7 +83,7 @@ class Replies:
         self.model, self.num_slots, self.most_waiting = model, num_slots, most_waiting
         self.waiting = 0  # tokens
         self._watch = watch
-        self._clients: dict[Hashable, deque[Job]] = {}  # the one whose turn it is first
+        self._clients: dict[Hashable, deque[Job]] = {}  # the next in turn first
         self._running: dict[int, Job] = {}
         self._cancelled: list[Job] = []
         self._changed = threading.Condition()
@@ -107,7 +107,7 @@ class Replies:
         """Queue the replies of a request.
 
         Args:
-            client: Whoever asks; clients take turns.
+            client: Sender of the request; clients take turns.
             jobs: The replies.
 
         Raises:
@@ -135,13 +135,13 @@ class Replies:
             )
 
     def cancel(self, jobs: Sequence[Job]) -> None:
-        """End replies that run or wait; their slots are free within a step."""
+        """End running or waiting replies; their slots are free after the current step."""
         with self._changed:
             self._cancelled += jobs
             self._changed.notify()
 
     def is_alive(self) -> bool:
-        """Whether the thread runs."""
+        """Return whether the thread runs."""
         return self._thread.is_alive()
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class Replies:
         self._thread.join()
 
     def _warm_up(self):
-        """Compute as in a first request, with all slots and with one."""
+        """Generate tokens with all slots and with one, so that the first requests are fast."""
         for count in (self.num_slots, 1):
             for i in range(count):
                 self._slots.join([i % 2] * 2, Generation(max_new_tokens=1, temperature=1.0))
@@ -160,6 +160,7 @@ class Replies:
                 self._slots.turn()
 
     def _work(self):
+        """Generate replies until the thread is closed. Runs in the thread."""
         while True:
             with self._changed:
                 while not (self._clients or self._running or self._cancelled or self._closing):
@@ -177,7 +178,7 @@ class Replies:
                 self._tell(event)
 
     def _leave(self):
-        """Drop cancelled jobs."""
+        """Remove cancelled jobs of replies from the slots and from the queues of their clients."""
         gone, self._cancelled = set(self._cancelled), []
         for job in gone & set(self._running.values()):
             self._slots.leave(job.id)
@@ -210,6 +211,7 @@ class Replies:
                 job.joined = time.monotonic()
 
     def _tell(self, event):
+        """Send an event to its job, and record the token."""
         job = self._running[event.id]
         is_first, job.begun = not job.begun, True
         job.reused = event.reused
@@ -223,7 +225,7 @@ class Replies:
         job.listen(event)
 
     def _fail(self, error):
-        """Tell all running jobs that the model failed, and begin anew."""
+        """Send an error to all running jobs, and empty the slots."""
         running, self._running = self._running, {}
         self._slots.clear()
         for job in running.values():

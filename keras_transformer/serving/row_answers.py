@@ -1,4 +1,4 @@
-"""Answers with many rows: their JSON is made beside the event loop."""
+"""Answers with many rows: their JSON is encoded in a thread, not in the event loop."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pydantic_core import to_json
 
 
 async def rows_response(name: str, rows: Iterable[Any], fields: Mapping[str, Any]) -> Response:
-    """Return an object of JSON with a list.
+    """Return a JSON object with a list of rows.
 
     The list is encoded in a thread and row by row: an encoder holds the interpreter's lock until it
     is done, and 2,048 vectors of 1,024 numbers have 43 MB.
 
     Args:
         name: Name of the list.
-        rows: Its items, made in the thread if this is an iterator.
+        rows: Items of the list; an iterator runs in the thread.
         fields: The other fields of the object, one or more.
     """
 

@@ -11,7 +11,7 @@ from keras_transformer.serving.errors import Refusal, place_of, said
 
 
 def writable(text: str) -> str:
-    """Return a text of Unicode, or raise ValueError."""
+    """Return a text if it is valid Unicode, else raise ValueError."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -25,11 +25,11 @@ def _given(texts: str | list[str]) -> str | list[str]:
     return texts
 
 
-MOST_ITEMS = 10_000  # texts of a request; and its results, texts times those asked for each
-MOST_ERRORS = 100  # of a body; to describe 100,000 takes a second
+MOST_ITEMS = 10_000  # texts of a request, and also its results: texts times results of each
+MOST_ERRORS = 100  # errors that are described; 100,000 would take a second
 
 Item = TypeVar("Item")
-# The first wrong item is the only error: pydantic would describe each of a million.
+# Stop at the first wrong item: pydantic would describe each of a million.
 Many = Annotated[list[Item], Field(max_length=MOST_ITEMS, fail_fast=True)]
 Text = Annotated[str, AfterValidator(writable)]
 Language = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]
@@ -67,8 +67,8 @@ class Detection(_Model):
 class TranslateResponse(_Model):
     """Translations: lists if the request had a list of texts.
 
-    `quality` is in [0, 1]: an estimate of the chrF of the translation. It is there for plain texts
-    and models with a calibration; null stands for a text without words.
+    `quality` is in [0, 1]: an estimate of the chrF of the translation. Only answers for plain texts
+    by models with a calibration have it; null: the text has no words.
     """
 
     translatedText: str | list[str]
@@ -155,7 +155,7 @@ class ErrorResponse(_Model):
 
 
 def _with_newlines(value):
-    """Undo what forms do to the ends of lines."""
+    """Replace the CRLF that browsers send in forms with LF."""
     return value.replace("\r\n", "\n") if isinstance(value, str) else value
 
 
@@ -183,7 +183,7 @@ async def read(request: Request, model: type[T], forms: bool = True) -> T:
     Args:
         request: The request.
         model: Schema of the body.
-        forms: Whether forms are accepted, whose fields may also be in the address. If False, the
+        forms: Whether forms are accepted too; their fields may also be in the URL. If False, the
             body is read as JSON, whatever its content type.
 
     Raises:
@@ -195,10 +195,10 @@ async def read(request: Request, model: type[T], forms: bool = True) -> T:
         if forms and (kind in FORMS or (request.query_params and not kind)):
             values: Any = {}
             for form in (request.query_params, await request.form()):
-                found: dict[str, list] = {}
+                fields: dict[str, list] = {}
                 for name, value in form.multi_items():
-                    found.setdefault(name, []).append(_with_newlines(value))
-                values |= {name: x[0] if len(x) == 1 else x for name, x in found.items()}
+                    fields.setdefault(name, []).append(_with_newlines(value))
+                values |= {name: x[0] if len(x) == 1 else x for name, x in fields.items()}
         else:
             values = await request.json()
     except HTTPException:
@@ -211,11 +211,11 @@ async def read(request: Request, model: type[T], forms: bool = True) -> T:
         if error.error_count() > MOST_ERRORS:
             message = f"more than {MOST_ERRORS} fields of the body are wrong or unknown"
             raise Refusal(400, message) from error
-        found = error.errors()
-        message = said(found)
+        errors = error.errors()
+        message = said(errors)
         if kind in FORMS and any(name.lstrip().startswith("{") for name in values):
             message = f"{message}; JSON needs the header Content-Type: application/json"
-        raise Refusal(400, message, param=place_of(found)) from error
+        raise Refusal(400, message, param=place_of(errors)) from error
 
 
 def check_results(texts: int, each: int, names: str) -> None:
@@ -224,7 +224,7 @@ def check_results(texts: int, each: int, names: str) -> None:
     Args:
         texts: Number of its texts.
         each: Number of results for each.
-        names: Names of the two fields, such as "texts times top_k".
+        names: Names of the two numbers, such as "texts times top_k".
     """
     if texts * each > MOST_ITEMS:
         raise Refusal(400, f"{names} must be at most {MOST_ITEMS:,}, got {texts} times {each}")

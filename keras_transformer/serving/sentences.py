@@ -1,4 +1,4 @@
-"""Split long texts into sentences, as in training data, and join them with their white space."""
+"""Split texts into sentences, as in training data, and join them with their white space."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ try:
 except ImportError as error:
     raise missing("splitting text", "serve") from error
 
-# Characters and marks of punctuation of a line that are split at once. In sentencex 1.0.32 time is
-# quadratic in the marks of a line, and the interpreter's lock is held. 500 marks take 1 ms.
+# Maximum characters and punctuation marks of a line that are split in one call: sentencex 1.0.32
+# takes quadratic time in the marks of a line and holds the interpreter's lock. 500 marks take 1 ms.
 SLICE, MARKS = 4000, 500
 _BREAKS = re.compile(r"(?<=[,;:،、，；：])(?P<comma>\s*)|\s+")
-_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # of lines, as for str.splitlines
+_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # ends of lines, as in str.splitlines
 _LINE = re.compile(f"[^{_ENDS}]++(?:\r\n|[{_ENDS}])?")
 _MARKS = "".join(
     re.escape(chr(x)) for x in range(0x10000) if unicodedata.category(chr(x)).startswith("P")
 )
-_MARKS += "\U00010000-\U0010ffff"  # rare, and a class of single characters beyond is slow
+# All of these count as marks: they are rare, and listing each mark among them would be slow.
+_MARKS += "\U00010000-\U0010ffff"
 _FEW_MARKS = re.compile(f"(?:[^{_MARKS}]*+[{_MARKS}]){{0,{MARKS}}}+[^{_MARKS}]*+")
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """A text split into parts, some of which are sentences; the parts joined are the text.
+    """A text split into parts, of which every second is a sentence; joined, they are the text.
 
     ```python
     sentences = Sentences.of("One. Two.\\n", "en")
@@ -39,7 +40,8 @@ class Sentences:
     ```
 
     Args:
-        parts: Sentences and what is around them, in turn; the first and the last are none.
+        parts: Text around sentences, and sentences, alternately; the first and last are not
+            sentences.
     """
 
     parts: tuple[str, ...]
@@ -55,14 +57,14 @@ class Sentences:
         """Split a text, in time linear in its length.
 
         A line break always ends a sentence. A line of more than `SLICE` characters or `MARKS` marks
-        is split slice by slice; there, a sentence of more than half a slice may be parted, at white
-        space or else anywhere.
+        is split slice by slice; a sentence of more than half a slice may then be cut, at white
+        space if possible.
 
         Args:
             text: The text.
             language: Its language code, such as "en".
-            fits: Predicate: whether a sentence is short enough. Longer ones are split at a comma,
-                else at a space, else anywhere.
+            fits: Function that tells whether a sentence is short enough. Longer ones are split at a
+                comma, else at a space, else anywhere.
             watch: Called with the sentences of each slice; it may raise to end the work.
         """
         parts, done = [], 0
@@ -92,14 +94,14 @@ class Sentences:
 
 
 def _slices(text: str, language: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the place of each slice of the lines of a text, and its segments."""
+    """Yield (start, segments) of each slice of each line. Segments are sentences, or parts."""
     for line in _LINE.finditer(text):
         place, end = line.span()
         while place < end:
             until = _end_of_slice(text, place, end)
             segments = sentencex.segment(language, text[place:until])
-            # The last segment may go on in the next slice. A long one is parted: else it could be
-            # split again and again.
+            # The last segment may continue in the next slice, so it is read again there. A long one
+            # is kept: else it would be read again and again.
             half = (until - place) // 2
             if until < end and len(segments) > 1 and len(segments[-1]) <= half:
                 segments.pop()
@@ -108,7 +110,7 @@ def _slices(text: str, language: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _end_of_slice(text, begin, end):
-    """Return where to end a slice of a line that ends at `end`: after white space, if there is."""
+    """Return where to end a slice of a line that ends at `end`: after white space if possible."""
     until = _FEW_MARKS.match(text, begin, min(begin + SLICE, end)).end()
     if until == end:
         return end
@@ -121,8 +123,8 @@ def _pieces(sentence, fits):
     if fits(sentence):
         return [sentence]
     breaks = [*_BREAKS.finditer(sentence)]
-    ends = [found.end() for found in breaks]
-    commas = [found.end() for found in breaks if found["comma"] is not None]
+    ends = [match.end() for match in breaks]
+    commas = [match.end() for match in breaks if match["comma"] is not None]
     pieces = []
 
     def split(begin, end):
@@ -141,6 +143,6 @@ def _pieces(sentence, fits):
 
 
 def _near(places, begin, middle, end):
-    """Return the last place before the middle and the first one after it, of those between."""
+    """Return the nearest place on each side of the middle, if inside (begin, end)."""
     i = bisect_left(places, middle)
     return [place for place in places[max(i - 1, 0) : i + 1] if begin < place < end]

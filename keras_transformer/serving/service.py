@@ -26,7 +26,7 @@ class Service:
         load: Function that loads the models; `reload` calls it again.
         settings: Settings of the server.
         replicas: The processes that compute, closed by `close`; None: this process computes.
-        metrics: Where to count; None: new ones.
+        metrics: Metrics to update; None: new ones.
     """
 
     def __init__(
@@ -39,9 +39,9 @@ class Service:
         self.settings, self.replicas = settings, replicas
         self._load = load
         self._reloading = asyncio.Lock()
-        # One thread: what malloc keeps for each thread that loads models stays in its process.
+        # One thread loads all models, because malloc keeps freed memory for each thread.
         self._loader = ThreadPoolExecutor(1, "load")
-        self.is_stopping = False  # it accepts no more connections
+        self.is_stopping = False  # no more connections are accepted
         self.metrics = metrics or Metrics()
         self.workers, self.file_workers = Workers("texts", 2), Workers("files", 2)
         self.readers = Readers(settings.most_waiting // 2)
@@ -60,21 +60,22 @@ class Service:
         return self.replicas.alive() if self.replicas else 1
 
     def is_broken(self) -> str | None:
-        """Return why nothing can be computed; None if it can."""
+        """Return the reason why nothing can be computed; None if the server works."""
         if not self.alive():
             return "no replica is alive: they are being started again"
         threads = self.batcher, *self.replies.values()
-        if not all(one.is_alive() for one in threads):
+        if not all(thread.is_alive() for thread in threads):
             return "a thread that computes has ended"
         return None
 
     def _read(self):
+        """Load the models; return the catalogue, the detector, and the threads of replies."""
         catalogue, settings = self._load(), self.settings
         limits = settings.slots, settings.most_waiting
         detector, replies = Detector(catalogue.languages), {}
         try:
-            for name, one in catalogue.writers.items():
-                replies[name] = Replies(one.writer.model, *limits, self.metrics.watch_token)
+            for name, writer in catalogue.writers.items():
+                replies[name] = Replies(writer.writer.model, *limits, self.metrics.watch_token)
         except BaseException:
             _close(replies)
             raise
@@ -86,7 +87,8 @@ class Service:
     async def reload(self) -> None:
         """Reload the models and use them for new requests.
 
-        Requests accepted earlier are finished with the old models, or with replicas on either.
+        Requests accepted earlier are finished with the old models; replicas may use old or new
+        ones.
 
         Raises:
             Exception: Any error of loading; the old models then stay in use.
@@ -98,12 +100,12 @@ class Service:
             self.metrics.reloads.inc()
             await asyncio.to_thread(_close, old)
             del old
-            # Keras's models are cycles, which Python would let pile up.
+            # Keras models are reference cycles, which Python frees only at a collection.
             await loop.run_in_executor(self._loader, _collect)
 
     async def close(self) -> None:
         """Finish the accepted requests, and end the replicas."""
-        if self.replicas:  # all may have ended: requests are not waited for longer than they wait
+        if self.replicas:  # wait no longer than a request may take: all replicas may have ended
             await asyncio.to_thread(self.batcher.close, self.settings.timeout)
             await asyncio.to_thread(self.replicas.close)
         await asyncio.to_thread(self.batcher.close)
@@ -114,7 +116,7 @@ class Service:
 
 
 def _collect():
-    """Collect garbage, also in what `connections.run` has frozen."""
+    """Collect garbage, also among the objects that `connections.run` has frozen."""
     is_frozen = gc.get_freeze_count() > 0
     gc.unfreeze()
     gc.collect()
@@ -123,5 +125,5 @@ def _collect():
 
 
 def _close(replies):
-    for one in replies.values():
-        one.close()
+    for model_replies in replies.values():
+        model_replies.close()

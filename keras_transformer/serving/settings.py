@@ -20,20 +20,20 @@ class Settings:
             may the files of all clients. If there is no room, requests get 429; a single request
             of more than half gets 413.
         slots: Maximum number of replies that a language model writes at once; others wait.
-        timeout: Maximum seconds per request; then it gets 504. For an answer that is streamed,
-            between its parts.
-        most_characters: Maximum characters of a text of LibreTranslate's API, for more 400; and of
-            all texts of a request of the others, for more 413.
+        timeout: Maximum seconds per request; then it gets 504. For a streamed answer, maximum
+            seconds between its parts.
+        most_characters: Maximum characters of a text in LibreTranslate's API, else 400; in the
+            other APIs, of all texts of a request, else 413.
         most_bytes: Maximum bytes per file; larger ones get 413.
         most_kept_bytes: Maximum bytes of all translated files that are kept for an hour; the oldest
             make room for new ones.
         most_alternatives: Maximum number of alternatives that a request may ask for.
         api_key: Key that requests must send; None: no key is needed.
-        keys_file: File of further keys, see `keys.Keys.read`, read again at SIGHUP; None: none.
+        keys_file: File of further keys, see `keys.Keys.read`, read again at SIGHUP; None: no file.
         allowed_origins: Origins of web pages of other hosts that may use the server, such as
             "https://example.org", or "*" for all; None: all if there is an API key, else none.
-        public_url: Address at which clients reach the server, for the addresses of files, and the
-            host that requests of the server's own machine may name; None: as each request names it.
+        public_url: Address at which clients reach the server, for URLs of files; requests from the
+            server's own machine may name its host. None: the address that each request names.
         requests_per_minute: Maximum requests per minute from one address; further ones get 429;
             None: no limit.
 
@@ -70,14 +70,14 @@ class Settings:
         address = "an address such as https://example.org"
         for origin in self.allowed_origins or ():
             require(origin == "*" or _is_url(origin), "allowed_origins", origin, f"* or {address}")
-        fits = self.public_url is None or _is_url(self.public_url)
-        require(fits, "public_url", self.public_url, address)
+        url = self.public_url
+        require(url is None or _is_url(url), "public_url", url, address)
         limit = self.requests_per_minute
         require(limit is None or limit >= 1, "requests_per_minute", limit, "at least 1, or None")
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The origins of pages that may use the server besides its own."""
+        """Origins of web pages, besides the server's own, that may use the server."""
         default = ("*",) if self.api_key or self.keys_file else ()
         return default if self.allowed_origins is None else self.allowed_origins
 

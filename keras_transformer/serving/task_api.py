@@ -1,4 +1,4 @@
-"""Routes of the tasks on texts and images: classes, entities, masked places, answers, trees."""
+"""Routes of tasks on texts and images: classes, entities, masked tokens, answers, trees."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def rerank(request: Request) -> dict[str, Any]:
 
 
 def _add_route(kind: Kind) -> None:
-    """Add the route of a kind, from its `use`."""
+    """Add the route of a kind of model, as its `use` describes it."""
     use: Any = kind.use
     schema, command = request_of(kind), str(kind.command)
     name, _ = ITEMS[use.items]
@@ -60,7 +60,7 @@ def _add_route(kind: Kind) -> None:
         ]
         check_size(service, [part for x in items for part in ([x] if isinstance(x, str) else x)])
         options = asked.model_dump(exclude={"model", name})
-        if use.items == "texts or pairs":  # they are no batch together: the engine differs
+        if use.items == "texts or pairs":  # each has its own engine, so they share no batch
             options["pairs"] = not isinstance(items[0], str)
         return await _found(service, command, use.found, asked.model, items, **options)
 
@@ -92,16 +92,16 @@ async def see(
     """Find the classes of image files: `labels` of each, best first, as in `/v1/classify`."""
     service = _admitted(request)
     chosen = model_for(service, "see", model)
-    images = [io.BytesIO(await one.read()) for one in file]
+    images = [io.BytesIO(await upload.read()) for upload in file]
     tool = chosen.tools["see"]
     config, form = tool.model.config, tool.image_format
-    # A broken image is refused here, by its name, and does not disturb a batch.
+    # Refuse a broken image here with its file name, before it can make a batch fail.
     arrays = []
-    for one, image in zip(file, images, strict=True):
+    for upload, image in zip(file, images, strict=True):
         try:
             arrays.append(await service.file_workers.run(form.pixels, image, config.image_size))
         except ValueError as error:
-            raise HTTPException(400, f"file {one.filename!r:.80}: {error}") from error
+            raise HTTPException(400, f"file {upload.filename!r:.80}: {error}") from error
     return await _found(service, "see", "labels", chosen, arrays, threshold=threshold)
 
 
@@ -123,9 +123,9 @@ def model_for(service: Any, task: str, name: str | None) -> TaskModel:
 
 
 async def searched(service: Any, model: TaskModel, task: str, items: Sequence[Any], **options: Any):
-    """Return what is found in each item, computed in batches with other requests'."""
+    """Return the results of items, computed in batches with other requests, and their tokens."""
     engine = model.engine(task, **options)
-    costs = await service.workers.run(engine.costs, items)
+    items, costs = await service.workers.run(engine.read, items)
     return await asyncio.wrap_future(service.batcher.submit(engine, items, 1, costs)), sum(costs)
 
 
@@ -143,5 +143,5 @@ def _admitted(request):
 
 async def _found(service, task, field, name, items, **options):
     model = name if isinstance(name, TaskModel) else model_for(service, task, name)
-    found, _ = await searched(service, model, task, items, **options)
-    return await rows_response(field, found, {"model": model.name})
+    results, _ = await searched(service, model, task, items, **options)
+    return await rows_response(field, results, {"model": model.name})

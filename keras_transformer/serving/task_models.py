@@ -1,4 +1,4 @@
-"""Models of the server that find something in texts, images or recordings: one engine per task."""
+"""Models for tasks on texts, images and recordings besides translation: one engine per task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import keras_transformer
 from keras_transformer.saved.folder import read_config
 from keras_transformer.saved.kinds import KINDS, Kind, kind_of, kinds_of
 from keras_transformer.saved.model_files import is_saved
-from keras_transformer.serving.engines import count_tokens
 from keras_transformer.tasks.encoder_task import EncoderTask
 
 Items = Sequence[Any]
@@ -23,14 +22,14 @@ Items = Sequence[Any]
 
 @dataclass(frozen=True)
 class Task:
-    """A task of the server.
+    """A task of the server, such as "classify" or "embed".
 
     Args:
-        kind: The kind of folder that does it.
-        run: Function from the object of a folder, items, tokens per batch and options to a list of
-            what is found in each item.
-        costs: Function from such an object and items to the number of tokens of each.
-        shared: Whether an object of another task can lend it model and tokenizer.
+        kind: Kind of the saved models for this task.
+        run: Function from a loaded model's object, items, tokens per batch and options to a list of
+            results, one for each item.
+        costs: Function from the same object and items to the number of tokens of each.
+        shared: Whether the task can use model and tokenizer of another task's object.
     """
 
     kind: Kind
@@ -40,7 +39,7 @@ class Task:
 
     @property
     def loader(self) -> Any:
-        """Class of the objects that do it."""
+        """Class whose `load` returns the object for this task."""
         return getattr(keras_transformer, self.kind.loader)
 
 
@@ -60,7 +59,7 @@ def _frames(tool, sounds):
 
 
 def _words(tool, texts):
-    return count_tokens(tool.tokenizer, texts)
+    return [len(ids) for ids in tool.tokenizer.encode_source(list(texts))]
 
 
 def _by_command(kind):
@@ -71,7 +70,7 @@ def _by_command(kind):
     return Task(kind, run, _texts if encodes else _words, kind.command == "classify")
 
 
-# By the command of the same purpose. The route of those with a `use` is /v1/ and this name.
+# Keys are names of commands. A task whose kind has a `use` has the route /v1/ and this name.
 TASKS: Mapping[str, Task] = {
     **{str(kind.command): _by_command(kind) for kind in KINDS if kind.use},
     "rank": Task(
@@ -102,42 +101,42 @@ TASKS: Mapping[str, Task] = {
 
 @dataclass(frozen=True)
 class TaskEngine:
-    """An engine for a batcher: an object with the options of a request; equal ones share batches.
+    """An engine for a batcher: a model's object with options; equal engines share batches.
 
     Args:
         name: Name of the task, one of `TASKS`.
-        tool: The object.
-        options: Names and values of its options.
+        tool: Object that does the task, such as a `TextClassifier`.
+        options: Names and values of the request's options.
     """
 
     name: str
     tool: Any
     options: tuple[tuple[str, Any], ...] = ()
 
-    def costs(self, items: Items) -> list[int]:
-        """Return the number of tokens of each item."""
-        return TASKS[self.name].costs(self.tool, items)
+    def read(self, items: Items) -> tuple[Items, list[int]]:
+        """Return the items, and the number of tokens of each."""
+        return items, TASKS[self.name].costs(self.tool, items)
 
     def search(self, items: Items, num_hypotheses: int, tokens_per_batch: int) -> list[Any]:
-        """Return what is found in each item, as plain values of JSON or arrays."""
+        """Return the result of each item, as JSON values or arrays."""
         options = {name: value for name, value in self.options if value is not None}
-        found = TASKS[self.name].run(self.tool, items, tokens_per_batch, **options)
-        return [_plain(x) for x in found]
+        results = TASKS[self.name].run(self.tool, items, tokens_per_batch, **options)
+        return [_plain(x) for x in results]
 
 
-def _plain(found):
-    if isinstance(found, list):
-        return [dataclasses.asdict(x) for x in found]
-    return found if isinstance(found, str | float | np.ndarray | None) else str(found)
+def _plain(result):
+    if isinstance(result, list):
+        return [dataclasses.asdict(x) for x in result]
+    return result if isinstance(result, str | float | np.ndarray | None) else str(result)
 
 
 @dataclass(frozen=True)
 class TaskModel:
-    """A model that a server has loaded, with an object for each task that it can do.
+    """A loaded model, with an object for each task that it can do.
 
     Args:
         name: Name of the model.
-        tools: The objects, by task.
+        tools: Maps names of tasks to the objects that do them.
         loaded: When it was loaded, in seconds since 1970.
     """
 
@@ -166,7 +165,7 @@ class TaskModel:
 
 
 def tasks_of(folder: Path) -> list[str]:
-    """Return the tasks for which a server can use a folder; none if it is for something else.
+    """Return the names of the tasks in `TASKS` that the model in a folder can do.
 
     Raises:
         ValueError: If its `config.json` is broken.

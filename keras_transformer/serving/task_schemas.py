@@ -1,4 +1,4 @@
-"""Schemas of the requests and answers of the tasks besides translation and language models."""
+"""Schemas of requests and answers of tasks other than translation and language models."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def request_of(kind: Kind) -> type[BaseModel]:
 
 
 def _field(hint, field):
-    """Return type and default of an option for a schema; numbers are numbers, not text."""
+    """Return type and default of an option for a schema; text is not accepted for numbers."""
 
     def checked(value):
         if value is not None:
@@ -113,7 +113,7 @@ def _field(hint, field):
 
 
 class Found(BaseModel):
-    """What was found in each text or file: `labels`, `entities`, `candidates`, ... by the route."""
+    """Results of each text or file: `labels`, `entities`, `candidates`, ..., as the route says."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -156,5 +156,5 @@ class TranscriptionForm(BaseModel):
 
 
 def usage_of(tokens: int) -> dict[str, Any]:
-    """Return the usage of a request for embeddings in OpenAI's form."""
+    """Return OpenAI's `usage` of a request for embeddings, from its number of tokens."""
     return {"prompt_tokens": tokens, "total_tokens": tokens}

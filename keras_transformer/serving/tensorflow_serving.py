@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Request
 
 from keras_transformer.serving import openai_api
-from keras_transformer.serving.answers import submitted
+from keras_transformer.serving.answers import read_all, submitted
 from keras_transformer.serving.errors import not_allowed
 from keras_transformer.serving.jobs import Lister, Scorer
 from keras_transformer.serving.libretranslate import ERRORS
@@ -32,7 +32,7 @@ async def predict(
 ) -> PredictResponse:
     """Translate texts, or score translations, without splitting texts into sentences.
 
-    Without a version and a label, the shares of the versions decide by chance.
+    Without a version or a label, a version is drawn at random, weighted by the shares.
     """
     key = request.app.state.guard.check(request)
     # Like TensorFlow Serving, ignore the content type: `curl -d` declares its JSON as a form.
@@ -47,29 +47,30 @@ async def predict(
     if sum(len(text) + 1 for column in columns for text in column) > most:
         raise HTTPException(413, f"at most {most} characters in all")
     engine = model.engine(model.default)
-    answer = answer_of(asked, await _outputs(service, engine, asked, columns))
+    outputs, costs = await _outputs(service, engine, asked, columns)
+    answer = answer_of(asked, outputs)
     if engine.max_length and asked.signature_name != "score":
-        costs = await service.workers.run(engine.costs, columns[0])
         answer["truncated"] = [i for i, x in enumerate(costs) if x > engine.max_length] or None
     return PredictResponse(**answer)
 
 
 async def _outputs(service, engine, asked, columns):
-    """Return the outputs of the signature by name."""
+    """Return the outputs of the signature by name, and the number of tokens of each source."""
     batcher, workers = service.batcher, service.workers
     if asked.signature_name == "score":
-        pairs = [*zip(*columns, strict=True)]
-        costs = await workers.run(Scorer(engine).costs, pairs)
-        return {
-            "scores": await asyncio.wrap_future(batcher.submit(Scorer(engine), pairs, 1, costs))
-        }
+        pairs, costs = await workers.run(Scorer(engine).read, [*zip(*columns, strict=True)])
+        scores = await asyncio.wrap_future(batcher.submit(Scorer(engine), pairs, 1, costs))
+        return {"scores": scores}, costs
     (texts,) = columns
+    items, costs = await workers.run(read_all, texts, engine, batcher)
     if asked.signature_name == "nbest":
-        found = await submitted(batcher, workers, Lister(engine), texts, 1)
+        nbest_lists = await submitted(batcher, workers, Lister(engine), items, 1, costs)
         named = {"translations": 0, "scores": 1}
-        return {name: [[x[i] for x in row] for row in found] for name, i in named.items()}
-    found = await submitted(batcher, workers, engine, texts, 1)
-    return {"translations": [x[0] for x in found]}
+        return {
+            name: [[x[i] for x in row] for row in nbest_lists] for name, i in named.items()
+        }, costs
+    hypotheses = await submitted(batcher, workers, engine, items, 1, costs)
+    return {"translations": [x[0] for x in hypotheses]}, costs
 
 
 @router.get("/{name}")
@@ -78,15 +79,17 @@ async def _outputs(service, engine, asked, columns):
 async def status(
     request: Request, name: str, version: str | None = None, label: str | None = None
 ) -> dict[str, Any]:
-    """Return the status of a translator's versions, or another model in OpenAI's form."""
+    """Return a translator's version status, or the OpenAI model object of another model."""
     if (version or label or name).endswith(":predict"):
         raise not_allowed(request.method, ["POST"])
     catalogue = request.app.state.service.catalogue
     if (catalogue.writers or catalogue.tools) and name not in catalogue.models:
         return openai_api.facts_of(request, name)
     request.app.state.guard.check(request)
-    found = _models(request.app.state.service, name, version, label)
-    numbers = [model.version.number for model in found or catalogue.models[name].by_number.values()]
+    named_models = _models(request.app.state.service, name, version, label)
+    numbers = [
+        model.version.number for model in named_models or catalogue.models[name].by_number.values()
+    ]
     ready = {"error_code": "OK", "error_message": ""}
     states = [{"version": number, "state": "AVAILABLE", "status": ready} for number in numbers]
     return {"model_version_status": states}
@@ -98,14 +101,14 @@ async def status(
 async def metadata(
     request: Request, name: str, version: str | None = None, label: str | None = None
 ) -> dict[str, Any]:
-    """Return the signatures of a version of a model, of the highest if none is named.
+    """Return the signatures of a model's version; without a version, of the highest one.
 
-    With them come the options of the search that its folder has, such as those of its authors.
+    The answer also has the search options that are stored in the model's folder.
     """
     request.app.state.guard.check(request)
     service = request.app.state.service
-    found = _models(service, name, version, label)
-    *_, model = found or service.catalogue.models[name].by_number.values()
+    named_models = _models(service, name, version, label)
+    *_, model = named_models or service.catalogue.models[name].by_number.values()
     texts, translations = {"texts": _tensor("texts")}, {"translations": _tensor("translations")}
     scores = {"scores": _tensor("scores", FLOAT)}
     pairs = {name: _tensor(name) for name in NAMES["score"]}
@@ -133,17 +136,17 @@ def _signature(inputs, outputs):
 
 
 def _models(service, name, version, label):
-    """Return the version that a request names, in a list; an empty one if it names none."""
+    """Return a list with the version that a request names; an empty list if it names none."""
     models = service.catalogue.models
     if name not in models:
         raise HTTPException(404, f"model must be one of {', '.join(models)}, got {name[:80]!r}")
-    for kind, given, known in (
+    for kind, value, known in (
         ("version", version, models[name].by_number),
         ("label", label, models[name].labels),
     ):
-        if given is not None and given not in known:
+        if value is not None and value not in known:
             accepted = f"one of {', '.join(known)}" if known else "left out: there are none"
-            raise HTTPException(404, f"{kind} of {name} must be {accepted}, got {given[:80]!r}")
-        if given is not None:
-            return [known[given]]
+            raise HTTPException(404, f"{kind} of {name} must be {accepted}, got {value[:80]!r}")
+        if value is not None:
+            return [known[value]]
     return []

@@ -13,7 +13,7 @@ from keras_transformer.language.reply import Event
 from keras_transformer.language.stops import Stops
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
-_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")  # the piece of a byte in a SentencePiece model
+_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")  # a byte's piece in a SentencePiece model
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,13 @@ class Token:
     r"""A token of a reply.
 
     Attributes:
-        id: The token.
-        text: What it adds to the text before it, with its space; the name of a special token;
-            "bytes:" and its bytes, such as "bytes:\xe2\x82", if these are no whole characters.
+        id: Id of the token.
+        text: The text that it adds to the reply, with its space; for a special token, its name; for
+            bytes that are no complete character, "bytes:" and these, such as "bytes:\xe2\x82".
         bytes: Its bytes in UTF-8.
         log_prob: Its log-probability.
         offset: Number of characters of the reply that precede it.
-        top: The most probable tokens in its place.
+        top: The most probable tokens at its position.
     """
 
     id: int
@@ -39,7 +39,7 @@ class Token:
 
 
 class Names:
-    """The texts of a model's tokens, each in its place in a reply.
+    """The texts of a model's tokens; that of a token depends on the tokens before it.
 
     Args:
         tokenizer: The model's tokenizer.
@@ -52,32 +52,32 @@ class Names:
         self._broken = dict(_broken(pieces, json.loads(tokenizer.content).get("decoder")))
 
     def pieces(self, prompt: Sequence[int], stop: Stops) -> Pieces:
-        """Return an empty reply to a prompt, up to one of the stop texts."""
+        """Return an empty reply to a prompt, which ends at one of the stop texts."""
         return Pieces(self._tokenizer, prompt, stop)
 
     def add(self, event: Event, pieces: Pieces) -> tuple[str, Token]:
         """Add the token of an event to a reply.
 
         Args:
-            event: The next token of the reply, and the most probable ones in its place.
+            event: The next token of the reply, and the most probable ones at its position.
             pieces: The reply so far.
 
         Returns:
             The text that is certain now (see `Pieces.add`), and the token.
         """
         context, whole = context_of(self._tokenizer, pieces.ids), pieces.whole
-        given = pieces.add(event.token)
+        new_text = pieces.add(event.token)
         ids = [event.token, *(token for token, _ in event.top)]
         known, *texts = self._tokenizer.decode([context, *([*context, i] for i in ids)])
-        own, *others = (added_text(known, text) for text in texts)
-        offset = whole if event.token in self._broken else pieces.length - len(own)
-        both = zip(event.top, others, strict=True)
-        top = tuple(Token(i, *self._named(i, text), log_prob) for (i, log_prob), text in both)
-        name, encoded = self._named(event.token, own)
-        return given, Token(event.token, name, encoded, event.log_prob, offset, top)
+        token_text, *others = (added_text(known, text) for text in texts)
+        offset = whole if event.token in self._broken else pieces.length - len(token_text)
+        ranked = zip(event.top, others, strict=True)
+        top = tuple(Token(i, *self._named(i, text), log_prob) for (i, log_prob), text in ranked)
+        name, encoded = self._named(event.token, token_text)
+        return new_text, Token(event.token, name, encoded, event.log_prob, offset, top)
 
     def _named(self, token, text):
-        """Return the name of a token that adds a text, and its bytes."""
+        """Return the name and the bytes of a token that adds `text`."""
         if raw := self._broken.get(token):
             return "bytes:" + "".join(f"\\x{byte:02x}" for byte in raw), tuple(raw)
         text = text or self._special.get(token, "")
@@ -85,11 +85,11 @@ class Names:
 
 
 def _broken(pieces: Mapping[str, int], decoder: Any) -> Iterator[tuple[int, bytes]]:
-    """Yield the ids of pieces that are no whole characters, and their bytes.
+    """Yield (id, bytes) of each piece whose bytes are not complete characters.
 
     Args:
         pieces: All pieces and their ids.
-        decoder: The decoder of a `tokenizer.json`.
+        decoder: The field `decoder` of a `tokenizer.json`.
     """
     kinds = {x.get("type") for x in [decoder or {}, *(decoder or {}).get("decoders", [])]}
     table = _bytes_of_characters() if "ByteLevel" in kinds else {}

@@ -1,4 +1,4 @@
-"""Traces of requests for OpenTelemetry: where their time goes, sent to a collector."""
+"""Traces of requests for OpenTelemetry: the times of their phases, sent to a collector."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keras_transformer.system.extras import missing
 
 
 class Span(NamedTuple):
-    """A part of a request's time, in seconds of `time.monotonic`."""
+    """A named phase of a request; its times are in seconds of `time.monotonic`."""
 
     name: str
     begun: float
@@ -21,17 +21,18 @@ class Span(NamedTuple):
 
 
 class Trace:
-    """The parts of a request's time so far; other threads add to them.
+    """The phases of a request so far; other threads add to them.
 
-    `queue` is the time in which all threads, or slots, are busy with other requests, `batch` that
-    in which a free thread waits for more texts (`delay`), and `search` that of computing.
+    `queue` is the time in which all threads, or slots, are busy with other requests, `batch` the
+    time in which a free thread waits for more texts (`delay`), and `search` the time in which a
+    batch is computed.
     """
 
     def __init__(self):
         self.spans: list[Span] = []
 
     def add(self, name: str, begun: float, ended: float, **attributes: Any) -> None:
-        """Note what happened, in seconds of `time.monotonic`."""
+        """Add a phase; times are in seconds of `time.monotonic`."""
         self.spans.append(Span(name, begun, ended, attributes))
 
     def add_batch(
@@ -45,13 +46,15 @@ class Trace:
         model: str,
         version: str,
     ) -> None:
-        """Note that a batch was computed with texts of the request.
+        """Add the phases of a batch that had texts of the request.
 
         Args:
-            since: When the request came, and when a thread became free; None: not its first batch.
+            since: When the request came, and when a thread became free; None if this is not its
+                first batch.
             begun, ended: When the batch was computed.
-            own_texts, texts, tokens: Number of texts of the request, and of texts and tokens.
-            model, version: What computed it.
+            own_texts: Number of texts of this request in the batch.
+            texts, tokens: Numbers of all texts and tokens in the batch.
+            model, version: Name and version of the model.
         """
         if since:
             free = max(since)
@@ -61,17 +64,19 @@ class Trace:
         self.add("search", begun, ended, **facts)
 
 
-current: ContextVar[Trace | None] = ContextVar("trace", default=None)  # of this request
+current: ContextVar[Trace | None] = ContextVar("trace", default=None)  # the trace of this request
 
 
 class Tracer:
-    """Sends traces to a collector.
+    """A sender of traces to an OpenTelemetry collector.
 
-    `OTEL_EXPORTER_OTLP_ENDPOINT` is its address, by default http://localhost:4318. The other
-    variables of OpenTelemetry hold too: of the sampler, the headers, the name of the service.
+    The variable `OTEL_EXPORTER_OTLP_ENDPOINT` is the collector's address, by default
+    http://localhost:4318. Other variables of OpenTelemetry have their effect too: sampler, headers,
+    name of the service.
 
     Args:
-        exporter: A `SpanExporter` to use instead, which gets each span when its request ends.
+        exporter: `SpanExporter` that gets each span when its request ends; None: one for the
+            collector.
 
     Raises:
         ImportError: If the extra "traces" is not installed.
@@ -85,8 +90,8 @@ class Tracer:
         except ImportError as error:
             raise missing("tracing requests", "traces") from error
         named = "OTEL_SERVICE_NAME" in os.environ
-        own = {} if named else {resources.SERVICE_NAME: "keras_transformer"}
-        self._provider = trace.TracerProvider(resource=resources.Resource.create(own))
+        attributes = {} if named else {resources.SERVICE_NAME: "keras_transformer"}
+        self._provider = trace.TracerProvider(resource=resources.Resource.create(attributes))
         if exporter is None:
             processor: Any = export.BatchSpanProcessor(OTLPSpanExporter())
         else:
@@ -106,10 +111,10 @@ class Tracer:
         """Send the trace of a request that ends now.
 
         Args:
-            found: What happened to it.
-            name: Its method and path.
-            begun: When it came, in seconds of `time.monotonic`.
-            headers: Its headers, of which `traceparent` names the client's span.
+            found: Phases of the request.
+            name: Method and path of the request.
+            begun: When the request came, in seconds of `time.monotonic`.
+            headers: Headers of the request; `traceparent` names the client's span.
             status: Status of the answer.
             attributes: Attributes of the request's span.
         """
@@ -138,12 +143,12 @@ class Tracer:
         whole.end(at(ended))
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the remaining traces, and stop."""
         self._provider.shutdown()
 
 
 def _with_ends(spans, begun, ended):
-    """Add the time before the first span, `receive`, and that after the last one, `answer`."""
+    """Add a span `receive` before the first span, and a span `answer` after the last one."""
     if not spans:
         return []
     first, last = min(x.begun for x in spans), max(x.ended for x in spans)

@@ -1,4 +1,4 @@
-"""Clients take turns where only a few can be at once: work on texts and files."""
+"""Turns among clients for work on texts and files, of which only a few can run at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 def network(address: str) -> Hashable:
-    """Return the network of a client, whose owner may use each of its addresses."""
+    """Return a client's network: its IPv4 address, or the 64-bit network of its IPv6 address."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:  # a Unix socket
@@ -28,7 +28,7 @@ def network(address: str) -> Hashable:
 
 
 class Client(NamedTuple):
-    """Whoever sends a request: a network, whose files and other requests count as two clients."""
+    """The sender of a request: a network. Its file requests and its others are two clients."""
 
     network: Hashable
     sends_file: bool = False
@@ -38,10 +38,10 @@ current: contextvars.ContextVar[Client | None] = contextvars.ContextVar("client"
 
 
 class Turns:
-    """A lock that several may hold. Free places go to the clients in turn.
+    """A lock that several tasks may hold at once. Free places go to the clients in turn.
 
     Args:
-        places: How many may hold it.
+        places: Maximum number of tasks that hold it.
     """
 
     def __init__(self, places: int):
@@ -65,6 +65,7 @@ class Turns:
         self._pass_on()
 
     def _pass_on(self):
+        """Give a free place to the client whose turn it is, or count it as free."""
         for client, places in list(self._waiting.items()):
             del self._waiting[client]
             while places:
@@ -77,7 +78,7 @@ class Turns:
 
 
 class Workers:
-    """Threads for work on texts. Clients take turns, and work that nobody waits for is given up.
+    """Threads for work on texts. Clients take turns; work that nobody waits for is interrupted.
 
     Args:
         name: Name of the threads.
@@ -88,7 +89,7 @@ class Workers:
         self._turns, self._pool = Turns(count), ThreadPoolExecutor(count, name)
 
     async def run(self, function: Callable[..., Result], *args: Any) -> Result:
-        """Return what a function returns that is called in one of the threads.
+        """Call a function in one of the threads, and return its result.
 
         If the request is cancelled, `interruption.check` raises in the function.
         """

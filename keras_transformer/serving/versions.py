@@ -15,18 +15,18 @@ FILE = "versions.toml"
 
 
 class Version(NamedTuple):
-    """A version of a model: its number, its share of the requests without one, and its labels."""
+    """A version of a model: number, share of the requests that name no version, and labels."""
 
     number: str = "1"
     share: float = 1.0
     labels: tuple[str, ...] = ()
 
 
-FIRST = Version()  # of a model whose folder has no versions
+FIRST = Version()  # for a folder without versions
 
 
 class Versions:
-    """The versions of a model, of which each request gets one.
+    """All versions of a model; each request is answered by one of them.
 
     Args:
         models: The models, each with its `Version`.
@@ -50,23 +50,24 @@ class Versions:
             raise ValueError(f"models must have different names, got {first.name!r} twice")
 
     def chosen(self) -> Any:
-        """Return the model for a request that names no version: by chance, according to shares."""
+        """Return the model for a request without a version: drawn at random, weighted by shares."""
         models = [*self.by_number.values()]
         (model,) = random.choices(models, [model.version.share for model in models])
         return model
 
 
 def versions_of(folder: Path) -> list[tuple[Path, Version]]:
-    """Return the versions in a folder that are to be served; of a model's own folder, this one.
+    """Return the versions to serve from a folder: (path, version) of each.
 
-    Versions are folders named by numbers. Of them `versions.toml` names those to serve:
+    The folder of a model is its only version. Else versions are subfolders named by numbers, and
+    `versions.toml` says which to serve:
 
     ```toml
     [labels]
     stable = 1
     canary = 2
 
-    [shares]  # of the requests that name no version
+    [shares]  # of requests that name no version
     1 = 0.95
     2 = 0.05
     ```
@@ -80,23 +81,23 @@ def versions_of(folder: Path) -> list[tuple[Path, Version]]:
     """
     if is_saved(folder) or (folder / "saved_model.pb").is_file():
         return [(folder, FIRST)]
-    # As TensorFlow Serving does: 001 is version 1.
+    # As in TensorFlow Serving, 001 is version 1.
     numbers = (x for x in folder.glob("[0-9]*") if x.name.isdecimal() and x.is_dir())
-    found = {str(int(x.name)): x for x in numbers}
+    folders = {str(int(x.name)): x for x in numbers}
     path = folder / FILE
     labels, shares = _read(path) if path.is_file() else ({}, {})
     named = [*labels.values(), *shares]
     for number in named:
-        accepted = f"among the folders {', '.join(sorted(found, key=int)) or '(none)'}"
-        require(number in found, f"a version in {path}", number, accepted)
-    if not found:
+        accepted = f"among the folders {', '.join(sorted(folders, key=int)) or '(none)'}"
+        require(number in folders, f"a version in {path}", number, accepted)
+    if not folders:
         return [(folder, FIRST)]
     if not named:
-        return [(found[last := max(found, key=int)], Version(last))]
+        return [(folders[last := max(folders, key=int)], Version(last))]
     shares = shares or {max(named, key=int): 1.0}
     require(abs(sum(shares.values()) - 1) < 1e-6, f"the sum of shares in {path}", shares, "1")
     return [
-        (found[x], Version(x, shares.get(x, 0.0), tuple(y for y in labels if labels[y] == x)))
+        (folders[x], Version(x, shares.get(x, 0.0), tuple(y for y in labels if labels[y] == x)))
         for x in sorted({*named}, key=int)
     ]
 
@@ -114,7 +115,7 @@ def _read(path):
     for label, number in labels.items():
         require(type(number) is int, f"label {label} in {path}", number, "the number of a version")
     for number, share in shares.items():
-        fits = type(share) in (int, float) and 0 <= share <= 1
-        require(fits, f"the share of {number} in {path}", share, "in [0, 1]")
+        is_share = type(share) in (int, float) and 0 <= share <= 1
+        require(is_share, f"the share of {number} in {path}", share, "in [0, 1]")
     labels = {label: str(number) for label, number in labels.items()}
     return labels, {str(int(x)) if x.isdecimal() else x: share for x, share in shares.items()}

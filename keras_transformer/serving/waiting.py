@@ -1,4 +1,4 @@
-"""Jobs that wait for a batch: how many tokens may, and whose turn it is."""
+"""Jobs that wait for a batch: limits on waiting tokens, and turns among clients."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Job:
     """The texts of a request, and the results so far.
 
     Args:
-        key: What texts of one batch have in common.
+        key: Only jobs of equal keys share a batch.
         run: Function that computes the results of texts of this key.
         texts: The texts.
         costs: Number of tokens of each text.
-        alone: Whether the job is a batch of its own; its result is then that of its one text.
+        alone: Whether the job is a batch of its own; it has one text, whose result is the job's.
     """
 
     def __init__(
@@ -46,14 +46,14 @@ class Job:
         self.arrived = time.monotonic()
         self.next, self.left = 0, len(texts)
         engine = key[0] if isinstance(key, tuple) else None
-        engine = getattr(engine, "engine", engine)  # of a job on pairs
+        engine = getattr(engine, "engine", engine)  # jobs on pairs wrap an engine
         self.model = getattr(engine, "name", ""), getattr(engine, "version", "")
         self.found: list[Any] = [None] * len(texts)
         self.trace = traces.current.get()
 
 
 class Waiting:
-    """The jobs that wait, by client; not safe for several threads.
+    """The waiting jobs of each client. Not thread-safe.
 
     Args:
         most: Maximum number of tokens; a client may have half of it, and so may all files.
@@ -64,8 +64,8 @@ class Waiting:
 
     def __init__(self, most: int):
         self.most, self.tokens = most, 0
-        self._jobs: dict[turns.Client | None, deque[Job]] = {}  # the one whose turn it is first
-        self._held: Counter[Hashable] = Counter()  # tokens of those who share the queue
+        self._jobs: dict[turns.Client | None, deque[Job]] = {}  # the next in turn first
+        self._held: Counter[Hashable] = Counter()  # waiting tokens of each share
 
     def __bool__(self) -> bool:
         return bool(self._jobs)
@@ -74,7 +74,7 @@ class Waiting:
         return sum(map(len, self._jobs.values()))
 
     def check(self, tokens: int) -> None:
-        """Raise if so many tokens of the current client cannot wait.
+        """Raise an error if the current client may not add so many tokens.
 
         Raises:
             TooLargeError: If they alone exceed the client's share of the queue.
@@ -92,7 +92,7 @@ class Waiting:
             raise QueueFullError(f"{self.tokens} of at most {self.most} tokens are waiting")
 
     def add(self, job: Job) -> None:
-        """Let a job wait.
+        """Add a job.
 
         Raises:
             TooLargeError, QueueFullError: See `check`.
@@ -103,7 +103,7 @@ class Waiting:
         self._jobs.setdefault(job.client, deque()).append(job)
 
     def remove(self, job: Job) -> None:
-        """Let the texts of a job that was cancelled, or failed, no longer wait."""
+        """Remove the waiting texts of a job that was cancelled or failed."""
         if job.next < len(job.texts):
             self._count(job, -sum(job.costs[job.next :]))
             job.next = len(job.texts)
@@ -116,7 +116,7 @@ class Waiting:
         return next(iter(self._jobs.values()))[0]
 
     def take(self, most: int) -> dict[Job, list[int]]:
-        """Take a batch: job -> indices of its texts, from all jobs with the same key in turn.
+        """Take a batch from all jobs with the same key in turn: job -> indices of its texts.
 
         It is empty if the first job was cancelled.
 
@@ -145,7 +145,7 @@ class Waiting:
         return batch
 
     def _take_turns(self, batch):
-        """Put the first client, and of each client the jobs in a batch, after the others."""
+        """Move the first client to the end, and jobs of the batch to the end of their clients."""
         first, *others = self._jobs
         waiting = {}
         for client in (*others, first):
@@ -156,7 +156,7 @@ class Waiting:
         self._jobs = waiting
 
     def _count(self, job, tokens):
-        """Count tokens of a job that wait from now on, or no longer if they are negative."""
+        """Add a number of tokens, negative to subtract, to the counts of waiting tokens."""
         self.tokens += tokens
         for share in _shares(job.client):
             self._held[share] += tokens
@@ -165,7 +165,7 @@ class Waiting:
 
 
 def _shares(client):
-    """Return the shares of the queue that a client's tokens count in, and whose they are."""
+    """Return the shares of the queue that a client's tokens count in, with their owners' names."""
     if client is None:
         return {}
     return {client: "yours"} | ({"files": "files"} if client.sends_file else {})

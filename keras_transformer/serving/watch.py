@@ -1,4 +1,4 @@
-"""ASGI middleware around all requests: their time, their client, their metrics, their headers."""
+"""ASGI middleware around all requests: time limit, client, metrics and headers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ LEFT = 499  # status of a request whose client left: nginx's number
 
 
 class Watch:
-    """Counts requests, sets headers, and cancels what takes too long or nobody waits for.
+    """ASGI middleware that counts requests, sets headers, and cancels late or abandoned ones.
 
     Args:
         app: The ASGI application to wrap.
-        metrics: Where to count.
-        timeout: Maximum seconds per request; for an answer that is streamed, between its parts.
-        tracer: What sends traces of requests that are computed (POST); None: nothing does.
+        metrics: Metrics to update.
+        timeout: Maximum seconds per request; for a streamed answer, between its parts.
+        tracer: Sender of traces of POST requests; None: no traces.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Watch:
         """Handle a connection."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        begun, status = time.monotonic(), None
+        start, status = time.monotonic(), None
         name = logs.identified(Headers(scope=scope).get("x-request-id", ""))
         logs.request_id.set(name)
         logs.client.set((scope.get("client") or [""])[0])
@@ -90,14 +90,15 @@ class Watch:
             await answer(500, "the server failed: see its log")
         finally:
             self.metrics.in_flight.dec()
-            self._note(scope, status or 500, begun, trace)
+            self._note(scope, status or 500, start, trace)
 
-    def _note(self, scope, status, begun, trace):
-        path, seconds = path_of(scope), time.monotonic() - begun
+    def _note(self, scope, status, start, trace):
+        """Record a request in metrics, traces and the log."""
+        path, seconds = path_of(scope), time.monotonic() - start
         if trace is not None:
             named = {"http.request.method": "POST", "http.route": path}
             named["request_id"] = logs.request_id.get()
-            self.tracer.send(trace, f"POST {path}", begun, Headers(scope=scope), status, **named)
+            self.tracer.send(trace, f"POST {path}", start, Headers(scope=scope), status, **named)
         self.metrics.requests.labels(path, status).inc()
         self.metrics.seconds.labels(path).observe(seconds)
         fields = dict(method=scope["method"], path=path, status=status, seconds=round(seconds, 4))
@@ -106,7 +107,7 @@ class Watch:
 
 
 async def _while_awaited(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> bool:
-    """Let an application answer; cancel it and return False if the client leaves before."""
+    """Run an application; if the client disconnects first, cancel it and return False."""
     is_read = asyncio.Event()
 
     async def receive_body() -> Message:

@@ -23,8 +23,8 @@ class LanguageModel:
     Args:
         name: Name of the model.
         writer: The model with its tokenizer.
-        chat: Makes prompts of messages: `encode(messages) -> ids`, and `ends`, the ids that end a
-            reply; None: the model knows no chats.
+        chat: Chat template: `encode(messages)` returns the ids of a prompt, and `ends` are the ids
+            that end a reply; None: the model has no chat template.
         loaded: When it was loaded, in seconds since 1970.
     """
 
@@ -48,7 +48,7 @@ class LanguageModel:
 
     @cached_property
     def names(self) -> Names:
-        """The texts of its tokens."""
+        """The texts of the model's tokens."""
         return Names(self.writer.tokenizer)
 
 

@@ -1,1 +1,1 @@
-"""Translators: engines, ensembles, glossaries, documents, reranking, estimates of quality."""
+"""Translation: translators, their engines, ensembles, glossaries, reranking, quality estimates."""

@@ -1,4 +1,4 @@
-"""Translation of documents: each sentence is translated together with those before it."""
+"""Translation of documents: the model reads each sentence after the sentences that precede it."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from keras_transformer.translate.translator import Translator
 def translate_documents(
     translator: Translator, texts: Sequence[str], context_sentences: int = 1, **options: Any
 ) -> list[str]:
-    """Translate sentences with those before them, so that a pronoun can follow its noun.
+    """Translate each sentence with its context, so that pronouns can agree with earlier nouns.
 
     ```python
     translator = Translator.load("saved_models/documents")
     translate_documents(translator, ["Anna bought a lamp.", "It was cheap."], 2)
     ```
 
-    Each sentence is translated once for itself and once for each that it is the context of; the
-    last sentence of a translation counts. Where the number of sentences changes in translation, the
-    sentence is translated alone.
+    The model translates a sentence and the sentences before it as one text; the last sentence of
+    that translation is the result. If source and translation have different numbers of sentences,
+    the sentence is translated again without context.
 
     Args:
         translator: A translator that was trained with `context_sentences`.
         texts: Sentences in their order; an empty one ends a document.
-        context_sentences: Number of sentences before each, at least 1; best that of the training.
-            Fewer are read where the text would be longer than the model's `max_length`.
-        options: Options of `Translator.translate` but `prefixes`.
+        context_sentences: Number of earlier sentences that are read with each, at least 1; best
+            the number of the training. Fewer are read if the text would be longer than the model's
+            `max_length`.
+        options: Options of `Translator.translate`, except `prefixes`.
 
     Returns:
-        One translation per text; that of an empty one is empty.
+        One translation per text; "" for an empty text.
 
     Raises:
         ValueError: If an option is out of range, or the translator was trained without context.
@@ -45,27 +46,27 @@ def translate_documents(
 
 
 def translate_windows(translator: Translator, windows: Sequence[str], **options: Any) -> list[str]:
-    """Return the translation of the last sentence of each text of `in_context`.
+    """Return the translation of the last sentence of each window.
 
     Args:
         translator, options: See `translate_documents`.
-        windows: What `in_context` yields.
+        windows: Texts from `text.context.in_context`: a sentence after its context.
     """
     require("prefixes" not in options, "prefixes", options.get("prefixes"), "left out")
-    fits = reads_context(translator.tokenizer)
-    require(fits, "translator", translator, "a saved one that was trained with context_sentences")
+    accepted = "a saved one that was trained with context_sentences"
+    require(reads_context(translator.tokenizer), "translator", translator, accepted)
     windows = _shortened(translator, windows)
-    found = [sentences(x) for x in translator.translate(windows, **options)]
+    rows = [sentences(x) for x in translator.translate(windows, **options)]
     sources = [sentences(x) for x in windows]
-    torn = [i for i, row in enumerate(sources) if len(row) != len(found[i])]
+    torn = [i for i, row in enumerate(sources) if len(row) != len(rows[i])]
     alone = translator.translate([sources[i][-1] for i in torn], **options)
     for i, translation in zip(torn, alone, strict=True):
-        found[i] = [translation.replace(SEPARATOR, "")]
-    return [row[-1] for row in found]
+        rows[i] = [translation.replace(SEPARATOR, "")]
+    return [row[-1] for row in rows]
 
 
 def _shortened(translator, windows):
-    """Leave out the first sentences of windows that the model cannot read."""
+    """Return the windows, without first sentences that make them too long for the model."""
     windows = list(windows)
     long = range(len(windows))
     while long := [i for i in long if SEPARATOR in windows[i]]:

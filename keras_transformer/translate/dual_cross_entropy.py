@@ -1,4 +1,4 @@
-"""Scores of parallel text by two translation models, one per direction."""
+"""Scores of sentence pairs by two translators, one per direction, for filtering parallel text."""
 
 from __future__ import annotations
 
@@ -19,42 +19,41 @@ def dual_scores(
     *,
     tokens_per_batch: int = 4096,
 ) -> np.ndarray:
-    """Return how well each pair translates each other, by dual conditional cross-entropy.
+    """Return how likely each pair is a translation, by dual conditional cross-entropy.
 
         score = exp(-(|h(y | x) - h(x | y)| + (h(y | x) + h(x | y)) / 2))
 
-    h is the cross-entropy per token, EOS included, in nats, of a model of one direction each
-    (Junczys-Dowmunt 2018, "Dual Conditional Cross-Entropy Filtering of Noisy Parallel Corpora",
-    section 3). A pair scores high if both models find it likely, and equally so. Scores of
-    different models cannot be compared.
+    h is the cross-entropy per token in nats, EOS included: h(y | x) of `forward`, h(x | y) of
+    `reverse` (Junczys-Dowmunt 2018, "Dual Conditional Cross-Entropy Filtering of Noisy Parallel
+    Corpora", section 3). A pair scores high if both models find it likely, and about equally
+    likely. Scores of different models cannot be compared.
 
     Args:
         forward: Translator from the sources' language to the targets'.
-        reverse: Translator of the other direction.
+        reverse: Translator from the targets' language to the sources'.
         sources: Source texts.
         targets: Target texts, one per source.
         tokens_per_batch: Maximum tokens per side of a batch, padding included.
 
     Returns:
-        Array (pairs,) of scores in (0, 1]; 0 where a text is longer than the `max_length` of a
-        model.
+        Scores (N,) in (0, 1]; 0 if a text is longer than the `max_length` of a model.
 
     Raises:
         ValueError: If the numbers of texts differ, or `reverse` does not translate the other way.
     """
     same_number(sources, targets)
-    ours, theirs = ((x.source_language, x.target_language) for x in (forward, reverse))
-    if None not in (*ours, *theirs) and theirs != ours[::-1]:
+    pair, reverse_pair = ((x.source_language, x.target_language) for x in (forward, reverse))
+    if None not in (*pair, *reverse_pair) and reverse_pair != pair[::-1]:
         raise ValueError(
-            f"reverse must translate from {ours[1]} to {ours[0]}, the other way than forward; it "
-            f"translates from {theirs[0]} to {theirs[1]}"
+            f"reverse must translate from {pair[1]} to {pair[0]}, the other way than forward; it "
+            f"translates from {reverse_pair[0]} to {reverse_pair[1]}"
         )
-    one = cross_entropies(forward, sources, targets, tokens_per_batch=tokens_per_batch)
-    other = cross_entropies(reverse, targets, sources, tokens_per_batch=tokens_per_batch)
-    scores = np.zeros(len(one))
-    known = np.isfinite(one) & np.isfinite(other)
-    one, other = one[known], other[known]
-    scores[known] = np.exp(-(np.abs(one - other) + (one + other) / 2))
+    costs = cross_entropies(forward, sources, targets, tokens_per_batch=tokens_per_batch)
+    reverse_costs = cross_entropies(reverse, targets, sources, tokens_per_batch=tokens_per_batch)
+    scores = np.zeros(len(costs))
+    known = np.isfinite(costs) & np.isfinite(reverse_costs)
+    costs, reverse_costs = costs[known], reverse_costs[known]
+    scores[known] = np.exp(-(np.abs(costs - reverse_costs) + (costs + reverse_costs) / 2))
     return scores
 
 
@@ -67,11 +66,12 @@ def cross_entropies(
 ) -> np.ndarray:
     """Return -log p(target | source) per token of the target, EOS included, in nats.
 
-    Infinity where a text is longer than the model's `max_length`.
-
     Args:
         translator: The translator.
         sources, targets, tokens_per_batch: See `Translator.score`.
+
+    Returns:
+        Array (N,); infinity if a text is longer than the model's `max_length`.
     """
     totals, counts = log_probabilities(translator, sources, targets, tokens_per_batch)
     return np.where(np.isnan(totals), np.inf, -totals / counts)

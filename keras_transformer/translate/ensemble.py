@@ -1,4 +1,4 @@
-"""Several translators as one."""
+"""Ensembles: one translator that averages the predictions of several."""
 
 from __future__ import annotations
 
@@ -19,26 +19,29 @@ def ensemble(translators: Sequence[Translator]) -> Translator:
     both = ensemble([Translator.load("seed-0"), Translator.load("seed-1")])
     ```
 
-    It takes as long as all of them together, and cannot be saved or exported.
+    A translation takes as long as with all translators in turn. An ensemble cannot be saved or
+    exported.
 
     Args:
-        translators: Translators with the same tokenizer and languages, on the engine "keras".
+        translators: One or more translators with the same tokenizer, languages and
+            `engine="keras"`.
 
     Raises:
-        ValueError: If there are none, or they differ in their tokenizers or languages.
+        ValueError: If there are none, one has another engine, or tokenizers or languages differ.
     """
     require(len(translators) > 0, "translators", translators, "one or more")
     first = translators[0]
     languages = first.source_language, first.target_language
-    for one in translators:
-        fits = isinstance(one._engine, KerasEngine)
-        require(fits, "translators", type(one._engine).__name__, 'those with engine="keras"')
-        found, accepted = one.tokenizer.fingerprint(), first.tokenizer.fingerprint()
+    for translator in translators:
+        engine = translator._engine
+        is_keras = isinstance(engine, KerasEngine)
+        require(is_keras, "translators", type(engine).__name__, 'those with engine="keras"')
+        fingerprint, accepted = translator.tokenizer.fingerprint(), first.tokenizer.fingerprint()
         accepted += ", that of the first: the models must mean the same by an id"
-        require(found in accepted, "the tokenizer of a translator", found, accepted)
-        pair = one.source_language, one.target_language
+        require(fingerprint in accepted, "the tokenizer of a translator", fingerprint, accepted)
+        pair = translator.source_language, translator.target_language
         require(pair == languages, "the languages of a translator", pair, f"{languages}")
     chosen = copy.copy(first)
-    joined: Any = Ensemble([one.model for one in translators])  # searches like a model
+    joined: Any = Ensemble([x.model for x in translators])  # searches like a model
     chosen._engine = KerasEngine(joined, first.shortlist)
     return chosen

@@ -1,4 +1,4 @@
-"""Translations that agree most with the others that a model finds likely."""
+"""Minimum Bayes risk: choose the candidate translation that is most similar to all candidates."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ SOURCES = ("samples", "nbest")
 
 
 def chrf(text: str, reference: str) -> float:
-    """Return the chrF (Popović 2015) of a text, from 0 to 100."""
+    """Return the chrF (Popović 2015) of a text against one reference, from 0 to 100."""
     return float(CHRF().sentence_score(text, [reference]).score)
 
 
 def most_agreed(
     candidates: Sequence[str], utility: Callable[[str, str], float] = chrf
 ) -> tuple[str, float]:
-    """Return the candidate with the highest mean utility over all candidates, and that mean.
+    """Return the candidate with the highest mean utility against all candidates, and that mean.
 
-    One that occurs several times counts as often. Of equal ones, the first.
+    A candidate that occurs several times counts as often in the mean. Of equally good candidates,
+    the first is returned.
 
     Args:
         candidates: Translations of one text.
-        utility: Function of a translation and a reference.
+        utility: Function from a translation and a reference to a number; higher is better.
 
     Raises:
         ValueError: If there are no candidates.
@@ -40,9 +41,9 @@ def most_agreed(
     def mean(text):
         return sum(n * utility(text, other) for other, n in counts.items()) / counts.total()
 
-    found = {text: mean(text) for text in counts}
-    best = max(found, key=lambda text: found[text])
-    return best, found[best]
+    means = {text: mean(text) for text in counts}
+    best = max(means, key=lambda text: means[text])
+    return best, means[best]
 
 
 def translate_by_risk(
@@ -61,15 +62,15 @@ def translate_by_risk(
     translate_by_risk(translator, ["A dog runs."], 16, source="samples", min_p=0.02)
     ```
 
-    Time grows with `count`, that of the utilities with its square.
+    The search takes time proportional to `count`, the comparison of candidates to its square.
 
     Args:
         translator: The translator.
         texts: Source texts.
-        count: Number of candidates of a text.
-        source: "nbest", the best of a beam search of this size; or "samples", drawn from the
-            model's distribution.
-        seed: Seed of the first samples; each further one has the next seed.
+        count: Number of candidates per text.
+        source: Source of the candidates: "nbest", a beam search with `count` beams; or "samples",
+            `count` samples from the model's distribution.
+        seed: Seed of the first sample of each text; sample i has the seed `seed + i`.
         utility: See `most_agreed`.
         options: Further options of `Translator.nbest` or `Translator.sample`.
 
@@ -83,8 +84,8 @@ def translate_by_risk(
     require(source in SOURCES, "source", source, f"one of {SOURCES}")
     texts = checked_texts(texts)
     if source == "nbest":
-        found = translator.nbest(texts, beam_size=count, num_hypotheses=count, **options)
-        candidates = [[x.text for x in hypotheses] for hypotheses in found]
+        lists = translator.nbest(texts, beam_size=count, num_hypotheses=count, **options)
+        candidates = [[x.text for x in hypotheses] for hypotheses in lists]
     else:
         drawn = [translator.sample(texts, seed=seed + i, **options) for i in range(count)]
         candidates = [list(row) for row in zip(*drawn, strict=True)]

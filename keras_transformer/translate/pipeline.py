@@ -1,4 +1,4 @@
-"""From source texts to ranked hypotheses: encode, pad, search, decode."""
+"""The search for translations with a Keras model: encode, pad, search, decode."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keras_transformer.text.tokenizer import round_up
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A translation: its text, and the score that it was ranked by.
+    """A translation and the score that ranks it; higher is better.
 
     The score is the sum of the tokens' log-probabilities, divided by the length penalty.
     """
@@ -38,45 +38,48 @@ def search_texts(
     search: Search,
     shortlist: Shortlist | None = None,
 ) -> list[list[Hypothesis]]:
-    """Return the hypotheses of each text, best first; an empty text gets one that is empty.
+    """Return the hypotheses of each text, best first; an empty text gets an empty hypothesis.
 
-    There are `num_hypotheses` of each, or as many as the beam has.
+    Each text gets at most `num_hypotheses` hypotheses; if that is None, at most `beam_size`.
 
     Args:
         runner: Runner that keeps the compiled searches.
         model: The model.
         tokenizer: Its tokenizer.
-        request: The texts.
+        request: The texts, prefixes, constraint and seed.
         search: Options of the search.
-        shortlist: The translator's shortlist, for the option `shortlist`.
+        shortlist: The translator's shortlist, for the option `shortlist`; None: it has none.
 
     Raises:
-        ValueError: If the option `shortlist` comes without one, or with a constraint.
+        ValueError: If the option `shortlist` is set without a shortlist or together with a
+            constraint, or `no_repeat_ngram_size` with a constraint other than phrases.
     """
     config, constraint = model.config, request.constraint
     lists = shortlist_arrays(search, shortlist)
-    fits = constraint is None or not lists
-    require(fits, "constraint", constraint, "None with shortlist=True")
-    fits = constraint is None or isinstance(constraint, Phrases) or not search.no_repeat_ngram_size
-    require(fits, "no_repeat_ngram_size", search.no_repeat_ngram_size, "0 with a constraint")
+    require(constraint is None or not lists, "constraint", constraint, "None with shortlist=True")
+    ngram_size = search.no_repeat_ngram_size
+    is_possible = constraint is None or isinstance(constraint, Phrases) or not ngram_size
+    require(is_possible, "no_repeat_ngram_size", ngram_size, "0 with a constraint")
     full, source_ids, prefix_ids = request.encoded(tokenizer, config.max_length)
     if search.forced_first is not None:
         usual = len(tokenizer.target_frame.before)
         prefix_ids = [[*search.forced_first, *ids[usual:]] for ids in prefix_ids]
-    found = [[Hypothesis("", 0.0)] for _ in request.texts]
+    results = [[Hypothesis("", 0.0)] for _ in request.texts]
     lengths = [len(ids) for ids in source_ids]
-    sizes = request.tokens_per_batch, config.max_length, SEARCHES_BY_SHAPE
-    for batch, rows, length in search_batches(lengths, *sizes):
+    batches = search_batches(
+        lengths, request.tokens_per_batch, config.max_length, SEARCHES_BY_SHAPE
+    )
+    for batch, rows, length in batches:
         chosen = [full[i] for i in batch]
         sources = [source_ids[i] for i in batch]
         source = padded(sources, rows, length, config.pad_id)
-        begun = [prefix_ids[i] for i in batch]
-        prefix, prefix_length = None, max(map(len, begun))
+        prefixes = [prefix_ids[i] for i in batch]
+        prefix, prefix_length = None, max(map(len, prefixes))
         if prefix_length:
             if request.prefixes is not None and SEARCHES_BY_SHAPE:
                 prefix_length = round_up(prefix_length, MULTIPLE)
-            prefix = padded(begun, rows, prefix_length, config.pad_id)
-        limits = most_tokens(sources, begun, rows, search, config.max_length)
+            prefix = padded(prefixes, rows, prefix_length, config.pad_id)
+        limits = most_tokens(sources, prefixes, rows, search, config.max_length)
         numbers = first = None
         if search.temperature is not None:
             seeds = [[request.seed, i] for i in chosen]
@@ -95,19 +98,19 @@ def search_texts(
         )
         wanted = slice(search.num_hypotheses)
         for i, ids_KL, scores_K in zip(chosen, ids, scores, strict=False):
-            found[i] = _hypotheses(ids_KL[wanted], scores_K[wanted], model, tokenizer)
-    return found
+            results[i] = _hypotheses(ids_KL[wanted], scores_K[wanted], model, tokenizer)
+    return results
 
 
 def shortlist_arrays(search: Search, shortlist: Shortlist | None) -> list[np.ndarray]:
-    """Return the arrays that `translation_function` takes for the option `shortlist`, or none.
+    """Return the arrays of a shortlist as arguments of a search; [] without the option `shortlist`.
 
     Args:
         search: Options of the search.
-        shortlist: The shortlist, if there is one.
+        shortlist: The translator's shortlist; None: it has none.
 
     Raises:
-        ValueError: If the option comes without a shortlist.
+        ValueError: If the option is set, but there is no shortlist.
     """
     if not search.shortlist:
         return []

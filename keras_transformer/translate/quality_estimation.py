@@ -1,4 +1,4 @@
-"""Quality of translations without references: the model's own score, calibrated on known pairs."""
+"""Estimated quality of translations without references: the model's confidence, calibrated."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from keras_transformer.system.files import read_json, write_json
 from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.translate.translator import Translator
 
-LEAST_PAIRS = 100  # with fewer, the curve is that of chance
-POOL = 10  # sentences whose mean is one point of the curve, so that no single one is an end of it
+LEAST_PAIRS = 100  # with fewer pairs, the curve would depend on chance
+POOL = 10  # sentences per point of the curve, so that no single sentence sets an end of it
 
 
 @dataclass(frozen=True)
 class QualityEstimator(Config):
     """Estimate of the sentence chrF that a translation would get, from the model's confidence.
 
-    The confidence is the mean log-probability of the translation's tokens, the best unsupervised
-    estimate without further passes of Fomicheva et al. 2020 ("Unsupervised Quality Estimation for
-    Neural Machine Translation", section 3.1). Isotonic regression (Zadrozny and Elkan 2002) maps it
-    to the chrF that validation sentences of this confidence have on average.
+    The confidence is the mean log-probability of the translation's tokens: in Fomicheva et al. 2020
+    ("Unsupervised Quality Estimation for Neural Machine Translation", section 3.1) the best
+    unsupervised estimate that needs no further passes of the model. Isotonic regression (Zadrozny
+    and Elkan 2002) maps it to the mean chrF of validation sentences with this confidence.
 
     ```python
     estimator = QualityEstimator.fit(translator, sources, translations, references)
@@ -41,12 +41,12 @@ class QualityEstimator(Config):
     ```
 
     Args:
-        confidences: Mean log-probabilities at the corners of the curve, increasing.
-        qualities: Their mean chrF / 100, in [0, 1], not decreasing.
-        sentences: Number of pairs that it was fitted to.
-        model: SHA-256 of the model's files; "": of a model that is not saved.
-        search: Options of the search that made the translations, those of `Translator.translate`.
-        languages: Source and target language of the translator, or None.
+        confidences: Mean log-probabilities at the corners of the curve (N,), increasing.
+        qualities: Mean chrF / 100 at these corners (N,), in [0, 1], not decreasing.
+        sentences: Number of pairs that the curve was fitted to.
+        model: SHA-256 of the model's files; "" for a model that is not saved.
+        search: Options of `Translator.translate` that the translations were made with.
+        languages: Source and target language of the translator; None: unknown.
 
     Raises:
         ValueError: If a value is out of range or an option unknown.
@@ -62,18 +62,18 @@ class QualityEstimator(Config):
     def __post_init__(self):
         for name in ("confidences", "qualities"):
             curve = getattr(self, name)
-            fits = isinstance(curve, list | tuple) and len(curve) > 0 and all(map(is_number, curve))
-            require(fits, name, curve, "one or more numbers")
+            has_numbers = isinstance(curve, list | tuple) and all(map(is_number, curve))
+            require(has_numbers and len(curve) > 0, name, curve, "one or more numbers")
         x, y = np.array(self.confidences), np.array(self.qualities)
         require(len(x) == len(y), "qualities", self.qualities, "one for each of the confidences")
         require(bool((np.diff(x) > 0).all()), "confidences", self.confidences, "increasing")
-        fits = bool((np.diff(y) >= 0).all() and y[0] >= 0 and y[-1] <= 1)
-        require(fits, "qualities", self.qualities, "not decreasing, in [0, 1]")
+        in_range = bool((np.diff(y) >= 0).all() and y[0] >= 0 and y[-1] <= 1)
+        require(in_range, "qualities", self.qualities, "not decreasing, in [0, 1]")
         self._check_whole("sentences")
         pair = self.languages
-        fits = isinstance(pair, list | tuple) and len(pair) == 2
-        fits = fits and all(x is None or isinstance(x, str) for x in pair)
-        require(fits, "languages", pair, "two language codes")
+        is_pair = isinstance(pair, list | tuple) and len(pair) == 2
+        is_pair = is_pair and all(x is None or isinstance(x, str) for x in pair)
+        require(is_pair, "languages", pair, "two language codes")
         try:
             Search.of(self.search, TRANSLATE)
         except TypeError as error:
@@ -98,27 +98,27 @@ class QualityEstimator(Config):
             translations: Its translations of them.
             references: Their reference translations.
             tokens_per_batch: See `Translator.score`.
-            options: The options of the search that made the translations.
+            options: Options of `Translator.translate` that the translations were made with.
 
         Raises:
             TypeError: If an option is unknown.
-            ValueError: If numbers of texts differ, or fewer than 100 pairs have a source and fit
-                the model.
+            ValueError: If the numbers of texts differ, or fewer than 100 pairs have a source text
+                and are within the model's `max_length`.
         """
         search = translator.options(options)
-        found = confidences(translator, sources, translations, tokens_per_batch=tokens_per_batch)
+        scores = confidences(translator, sources, translations, tokens_per_batch=tokens_per_batch)
         chrf = sentence_chrf(translations, references)
-        known = ~np.isnan(found)
+        known = ~np.isnan(scores)
         accepted = f"at least {LEAST_PAIRS} that fit the model, to calibrate on"
         require(known.sum() >= LEAST_PAIRS, "pairs", int(known.sum()), accepted)
-        x, y = isotonic(found[known], chrf[known])
+        x, y = isotonic(scores[known], chrf[known])
         values = dataclasses.asdict(search)
         chosen = {name: values[name] for name in TRANSLATE}
-        curve = tuple(x.tolist()), tuple(y.tolist())
-        return cls(*curve, int(known.sum()), "", chosen, _languages(translator))
+        count, languages = int(known.sum()), _languages(translator)
+        return cls(tuple(x.tolist()), tuple(y.tolist()), count, "", chosen, languages)
 
     def suits(self, translator: Translator) -> bool:
-        """Return whether a translator has the languages that this one was fitted to."""
+        """Return whether a translator has the languages that this estimator was fitted to."""
         return tuple(self.languages) == _languages(translator)
 
     def estimate(
@@ -129,9 +129,9 @@ class QualityEstimator(Config):
         *,
         tokens_per_batch: int = 4096,
     ) -> np.ndarray:
-        """Return the chrF / 100 to expect of each translation, in [0, 1].
+        """Return the expected chrF / 100 of each translation: (N,), in [0, 1].
 
-        It is NaN for a source without text, and for pairs longer than the model's `max_length`.
+        It is NaN if the source is empty, or a text is longer than the model's `max_length`.
 
         Args:
             translator: The translator that the estimator was fitted to.
@@ -144,8 +144,8 @@ class QualityEstimator(Config):
         """
         accepted = f"of the calibrated languages {tuple(self.languages)}"
         require(self.suits(translator), "translator", _languages(translator), accepted)
-        found = confidences(translator, sources, translations, tokens_per_batch=tokens_per_batch)
-        return np.interp(found, self.confidences, self.qualities)
+        scores = confidences(translator, sources, translations, tokens_per_batch=tokens_per_batch)
+        return np.interp(scores, self.confidences, self.qualities)
 
     def save(self, folder: str | os.PathLike) -> None:
         """Write the file `quality.json` into the folder of the saved translator.
@@ -158,32 +158,32 @@ class QualityEstimator(Config):
 
     @classmethod
     def read(cls, folder: str | os.PathLike, **options: Any) -> QualityEstimator | None:
-        """Read what `save` wrote; None if the folder has no such file.
+        """Read `quality.json`; return None if the folder has no such file.
 
-        None, with a warning, also if it was calibrated with other options of the search: other
-        searches find other translations, whose confidence stands for another quality.
+        A calibration is valid only for the search options that it was made with: if they differ
+        from `options`, return None and issue a warning.
 
         Args:
             folder: Folder of the translator.
-            options: Options of the search that will make the translations.
+            options: Options of `Translator.translate` that the translations will be made with.
 
         Raises:
-            ValueError: If the file is broken, or of another model.
+            ValueError: If the file is broken, or belongs to another model.
         """
         path = Path(folder, QUALITY)
         if not path.is_file():
             return None
         values = read_json(path)
         try:
-            found = cls.from_dict(values)
+            estimator = cls.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{path} is not a calibration: {error}") from error
-        if found.model != _fingerprint(folder):
+        if estimator.model != _fingerprint(folder):
             raise ValueError(
                 f"{path} is of another model: run `keras-transformer calibrate` again, or remove it"
             )
-        own = Search.saved(read_json(Path(folder, CONFIG)), Path(folder, CONFIG))
-        asked, known = (Search.of(x, TRANSLATE, own) for x in (options, found.search))
+        defaults = Search.saved(read_json(Path(folder, CONFIG)), Path(folder, CONFIG))
+        asked, known = (Search.of(x, TRANSLATE, defaults) for x in (options, estimator.search))
         if asked != known:
             differ = [name for name in TRANSLATE if getattr(asked, name) != getattr(known, name)]
             warnings.warn(
@@ -192,7 +192,7 @@ class QualityEstimator(Config):
                 stacklevel=2,
             )
             return None
-        return found
+        return estimator
 
 
 def confidences(
@@ -202,12 +202,12 @@ def confidences(
     *,
     tokens_per_batch: int = 4096,
 ) -> np.ndarray:
-    """Return the mean log-probability of each translation's tokens, EOS included.
+    """Return the mean log-probability of each translation's tokens, EOS included: (N,).
 
-    It is NaN for a source without text, and for pairs longer than the model's `max_length`.
+    It is NaN if the source is empty, or a text is longer than the model's `max_length`.
 
     Args:
-        translator: Translator to ask.
+        translator: Translator whose model gives the probabilities.
         sources: Source texts.
         translations: Their translations.
         tokens_per_batch: See `Translator.score`.
@@ -221,7 +221,7 @@ def confidences(
 
 
 def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> np.ndarray:
-    """Return the chrF (Popović 2015) of each translation by sacreBLEU, divided by 100.
+    """Return the chrF (Popović 2015) of each translation by sacreBLEU, divided by 100: (N,).
 
     Raises:
         ValueError: If the numbers of texts differ.
@@ -232,20 +232,23 @@ def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> np.
     same = len(references) == len(translations)
     require(same, "references", f"{len(references)} texts", accepted)
     pairs, chrf = zip(translations, references, strict=True), sacrebleu.CHRF()
-    scores = [chrf.sentence_score(one, [other]).score / 100 for one, other in pairs]
-    return np.minimum(scores, 1.0)  # rounding
+    scores = [chrf.sentence_score(text, [reference]).score / 100 for text, reference in pairs]
+    return np.minimum(scores, 1.0)  # rounding can give more than 1
 
 
 def isotonic(x: np.ndarray, y: np.ndarray, pool: int = POOL) -> tuple[np.ndarray, np.ndarray]:
     """Return the corners of the best non-decreasing curve from x to y (least squares).
 
-    Pairs are sorted by x, and each run of `pool` becomes its mean; then the adjacent means that
-    violate the order are pooled (Ayer et al. 1955, "An Empirical Distribution Function for Sampling
-    with Incomplete Information").
+    Pairs are sorted by x, and each group of `pool` pairs is replaced by its mean. Then adjacent
+    means that decrease are merged (Ayer et al. 1955, "An Empirical Distribution Function for
+    Sampling with Incomplete Information").
 
     Args:
         x, y: Numbers (N,), N at least 1.
-        pool: Number of pairs of a mean, at least 1.
+        pool: Number of pairs per group, at least 1.
+
+    Returns:
+        x and y of the corners, (M,) each.
     """
     order = np.argsort(x, kind="stable")
     blocks: list[tuple[float, float, int]] = []  # mean x, mean y, number of pairs
@@ -262,7 +265,7 @@ def isotonic(x: np.ndarray, y: np.ndarray, pool: int = POOL) -> tuple[np.ndarray
 
 
 def correlation(estimates: np.ndarray, qualities: np.ndarray) -> dict[str, float]:
-    """Return how estimates and qualities correlate, without pairs that have a NaN.
+    """Return the correlation of estimates and qualities; pairs with a NaN are left out.
 
     Args:
         estimates, qualities: Numbers (N,).

@@ -1,4 +1,4 @@
-"""Reranking of n-best lists by several models, and the weights of these that suit a test set."""
+"""Reranking of n-best lists by a weighted sum of features, and tuning of the weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keras_transformer.running.attention_weights import (
     attention_weights,
     coverage,
 )
-from keras_transformer.running.inputs import encoded
+from keras_transformer.running.inputs import encoded_pairs
 from keras_transformer.running.scoring import same_number
 from keras_transformer.text.languages import short_code
 from keras_transformer.text.tokenizer import checked_texts
@@ -29,20 +29,20 @@ from keras_transformer.translate.pipeline import Hypothesis
 from keras_transformer.translate.translator import Translator
 
 FEATURES = ("forward", "reverse", "language_model", "coverage", "length")
-# Values that a weight may get; of those that are equally good, the first.
+# Values that tuning tries for a weight; of equally good values, the first is taken.
 GRID = (0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1, 1.5, 2, 3, -0.1, -0.2, -0.5, -1)
 
 
 @dataclass(frozen=True)
 class Reranker:
-    """Chooses among translations by a weighted sum of what several models say of them.
+    """Chooses among translations by a weighted sum of features, computed by several models.
 
-    The noisy channel, log p(y|x) + a log p(x|y) + b log p(y), is such a sum (Yee et al. 2019; Ng et
-    al. 2019, section 4.4), and so is the reranking of GNMT (Wu et al. 2016, section 7). The
-    features of a translation y of x are
+    Examples are the noisy channel, log p(y|x) + a log p(x|y) + b log p(y) (Yee et al. 2019; Ng et
+    al. 2019, section 4.4), and the reranking of GNMT (Wu et al. 2016, section 7). The features of a
+    translation y of x are
 
     - `forward`: log p(y|x) of the translator; its weight is 1 if none is given;
-    - `reverse`: log p(x|y) of a translator of the other direction;
+    - `reverse`: log p(x|y) of a translator with the languages swapped;
     - `language_model`: log p(y), with a line break around y;
     - `coverage`: sum_i log min(sum_j p_ij, 1), with the translator's attention p of target token j
       to source token i (see `running.attention_weights`);
@@ -56,14 +56,16 @@ class Reranker:
 
     Args:
         translator: The translator.
-        weights: Weight of each feature, finite. Features without one are not computed.
-        reverse: Translator with the languages swapped, for the weight of that name. Its tokenizer
-            may differ.
-        language_model: Language model of the target language, likewise.
+        weights: Weight of each feature, a finite number by the feature's name. Features without a
+            weight are not computed.
+        reverse: Translator with the languages swapped, for the weight `reverse`; None: without
+            this feature. Its tokenizer may differ.
+        language_model: Language model of the target language, for the weight `language_model`;
+            None: without this feature. Its tokenizer may differ.
 
     Raises:
-        ValueError: If a weight is no number, unknown or without its model, a model is without its
-            weight, or the languages of `reverse` are not swapped.
+        ValueError: If a weight is no finite number or its name is unknown, a feature has a weight
+            but no model or a model but no weight, or the languages of `reverse` are not swapped.
     """
 
     translator: Translator
@@ -74,8 +76,8 @@ class Reranker:
     def __post_init__(self) -> None:
         accepted = f"some of {FEATURES[1:]} with their numbers"
         names = set(self.weights) if isinstance(self.weights, Mapping) else set()
-        fits = bool(names - {"forward"}) and names <= set(FEATURES)
-        require(fits, "weights", self.weights, accepted)
+        are_known = bool(names - {"forward"}) and names <= set(FEATURES)
+        require(are_known, "weights", self.weights, accepted)
         for name, value in self.weights.items():
             is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
             accepted = "a finite number"
@@ -83,19 +85,19 @@ class Reranker:
         object.__setattr__(self, "weights", {"forward": 1.0, **self.weights})
         for name, model in dict(reverse=self.reverse, language_model=self.language_model).items():
             if (model is None) != (name not in self.weights):
-                given = "no model" if model is None else "no weight"
-                raise ValueError(f"{name} must have a model and a weight, got {given}")
+                problem = "no model" if model is None else "no weight"
+                raise ValueError(f"{name} must have a model and a weight, got {problem}")
         if self.reverse is not None:
             there, back = _languages(self.translator), _languages(self.reverse)[::-1]
-            both = zip(there, back, strict=True)
-            fits = all(None in pair or pair[0] == pair[1] for pair in both)
+            pairs = zip(there, back, strict=True)
+            same = all(None in pair or pair[0] == pair[1] for pair in pairs)
             accepted = f"a translator from {there[1]} to {there[0]}"
-            require(fits, "reverse", f"{back[1]} to {back[0]}", accepted)
+            require(same, "reverse", f"{back[1]} to {back[0]}", accepted)
 
     def features(
         self, sources: Sequence[str], targets: Sequence[str], *, tokens_per_batch: int = 4096
     ) -> dict[str, np.ndarray]:
-        """Return the features of each pair that have a weight, by name: (N,).
+        """Return the values (N,) of each feature that has a weight, by the feature's name.
 
         Args:
             sources: N source texts.
@@ -104,22 +106,22 @@ class Reranker:
 
         Raises:
             ValueError: If the numbers of texts differ, a text is longer than the `max_length` of a
-                model, or the translator does not show what a feature needs.
+                model, or the translator gives no attention weights for `coverage`.
         """
         sources, targets = checked_texts(sources, "sources"), checked_texts(targets, "targets")
         same_number(sources, targets)
         batch = dict(tokens_per_batch=tokens_per_batch)
-        found: dict[str, Any] = {"forward": self.translator.score(sources, targets, **batch)}
+        values: dict[str, Any] = {"forward": self.translator.score(sources, targets, **batch)}
         if self.reverse is not None:
-            found["reverse"] = self.reverse.score(targets, sources, **batch)
+            values["reverse"] = self.reverse.score(targets, sources, **batch)
         if self.language_model is not None:
             lines = [f"\n{text}\n" for text in targets]
-            found["language_model"] = self.language_model.score(lines, **batch)
+            values["language_model"] = self.language_model.score(lines, **batch)
         if "coverage" in self.weights:
-            found["coverage"] = _coverages(self.translator, sources, targets, tokens_per_batch)
+            values["coverage"] = _coverages(self.translator, sources, targets, tokens_per_batch)
         if "length" in self.weights:
-            found["length"] = list(map(len, self.translator.tokenizer.encode_target(targets)))
-        return {name: np.array(found[name], "float64") for name in self.weights}
+            values["length"] = list(map(len, self.translator.tokenizer.encode_target(targets)))
+        return {name: np.array(values[name], "float64") for name in self.weights}
 
     def rank(
         self,
@@ -128,11 +130,11 @@ class Reranker:
         *,
         tokens_per_batch: int = 4096,
     ) -> list[list[Hypothesis]]:
-        """Return the translations of each source, best first, with their weighted sums.
+        """Return the translations of each source with their weighted sums as scores, best first.
 
         Args:
             sources: Source texts.
-            lists: Translations of each, such as those of `Translator.nbest`.
+            lists: Texts of the translations of each source, such as those of `Translator.nbest`.
             tokens_per_batch: See `features`.
 
         Raises:
@@ -143,14 +145,14 @@ class Reranker:
         totals = sum(self.weights[name] * values for name, values in features.items())
         scores, ranked = iter(np.asarray(totals).tolist()), []
         for row in lists:
-            found = [Hypothesis(text, next(scores)) for text in row]
-            ranked.append(sorted(found, key=lambda x: -x.score))  # of equal ones, the first
+            hypotheses = [Hypothesis(text, next(scores)) for text in row]
+            ranked.append(sorted(hypotheses, key=lambda x: -x.score))  # equal scores keep order
         return ranked
 
     def translate(
         self, texts: Sequence[str], count: int, *, tokens_per_batch: int = 4096, **options: Any
     ) -> list[str]:
-        """Return, for each text, the translation of an n-best list with the highest weighted sum.
+        """Translate texts: return the translation of each n-best list with the highest sum.
 
         Args:
             texts: Source texts.
@@ -159,15 +161,15 @@ class Reranker:
             options: Further options of `Translator.nbest`.
 
         Raises:
-            TypeError, ValueError: If an option is unknown or out of range, or a text is too long,
-                whatever `strict` says; see also `features`.
+            TypeError, ValueError: If an option is unknown or out of range, or a text is too long
+                (also with `strict=False`); see also `features`.
         """
         lists = self._nbest(texts, count, dict(options, tokens_per_batch=tokens_per_batch))
         ranked = self.rank(texts, lists, tokens_per_batch=tokens_per_batch)
         return [row[0].text for row in ranked]
 
     def _features_of(self, sources, lists, tokens_per_batch):
-        """Return the features of all texts of the lists, one after another."""
+        """Return the features of all texts of the lists, concatenated: (N,) for N texts in all."""
         repeated = [x for x, row in zip(sources, lists, strict=True) for _ in row]
         texts = list(itertools.chain.from_iterable(lists))
         return self.features(repeated, texts, tokens_per_batch=tokens_per_batch)
@@ -175,13 +177,19 @@ class Reranker:
     def _nbest(self, texts, count, options):
         require_whole("count", count, 2)
         sizes = dict(beam_size=count, num_hypotheses=count, strict=True)  # a cut text has no score
-        found = self.translator.nbest(texts, **options | sizes)
-        return [[x.text for x in row] for row in found]
+        lists = self.translator.nbest(texts, **options | sizes)
+        return [[x.text for x in row] for row in lists]
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """A reranker with weights that suit a test set, and BLEU of it with these and those before."""
+    """A reranker with tuned weights.
+
+    Args:
+        reranker: The reranker.
+        bleu: BLEU on the validation set with the tuned weights.
+        bleu_before: BLEU with the weights before tuning.
+    """
 
     reranker: Reranker
     bleu: float
@@ -197,37 +205,37 @@ def tune_weights(
     tokens_per_batch: int = 4096,
     **options: Any,
 ) -> Tuned:
-    """Find the weights whose choices from n-best lists have the highest BLEU.
+    """Find the weights with which the reranker's translations have the highest BLEU.
 
-    The weights are changed one by one, each to the best of `GRID`, until none gets better. That of
-    `forward` stays.
+    The weights are changed one by one, each to the best value of `GRID`, until no change improves
+    BLEU. The weight of `forward` is not changed.
 
     Args:
-        reranker: The reranker: its weights name the features and are where the search begins.
+        reranker: The reranker. Its weights name the features, and are the start of the search.
         sources: Source texts of a validation set, not of the test set.
-        references: Their translations.
+        references: Reference translations, one per source.
         count, tokens_per_batch, options: See `Reranker.translate`.
 
     Raises:
-        TypeError, ValueError: If there are no texts, or for an option; see `Reranker.translate`.
+        TypeError, ValueError: If there are no texts, or see `Reranker.translate`.
     """
     sources, references = checked_texts(sources, "sources"), checked_texts(references, "references")
     same_number(sources, references)
     require(len(sources) > 0, "sources", sources, "one or more texts")
     lists = reranker._nbest(sources, count, dict(options, tokens_per_batch=tokens_per_batch))
-    found = reranker._features_of(sources, lists, tokens_per_batch)
+    features = reranker._features_of(sources, lists, tokens_per_batch)
     metric = bleu_metric(None, reranker.translator.target_language, references)
     statistics = np.array(
         [
-            _statistics(x, own, metric)
-            for row, own in zip(lists, references, strict=True)
+            _statistics(x, reference, metric)
+            for row, reference in zip(lists, references, strict=True)
             for x in row
         ]
     )
     starts = np.cumsum([0, *map(len, lists)])
 
     def bleu(weights):
-        totals = sum(weights[name] * values for name, values in found.items())
+        totals = sum(weights[name] * values for name, values in features.items())
         spans = itertools.pairwise(starts)
         return _bleu(statistics[[start + totals[start:end].argmax() for start, end in spans]])
 
@@ -250,27 +258,27 @@ def _languages(translator):
 
 
 def _coverages(translator, sources, targets, tokens_per_batch):
-    fits = isinstance(translator.model, EncoderDecoder)
+    """Return the coverage of each source by its translation: (N,)."""
+    has_model = isinstance(translator.model, EncoderDecoder)
     accepted = "a saved translator with one model, for the weight of coverage"
-    require(fits, "translator", type(translator.model).__name__, accepted)
+    require(has_model, "translator", type(translator.model).__name__, accepted)
     model, tokenizer = translator.model, translator.tokenizer
     limit, frame = model.config.max_length, tokenizer.source_frame
-    source_ids = encoded(tokenizer, sources, "sources", limit, strict=True)
-    target_ids = encoded(tokenizer, targets, "targets", limit, strict=True)
-    found = np.zeros(len(sources))
+    source_ids, target_ids = encoded_pairs(tokenizer, sources, targets, limit)
+    coverages = np.zeros(len(sources))
     guided = getattr(model.config, "guided_alignment", 0) > 0
     for chosen, weights in attention_weights(model, source_ids, target_ids, tokens_per_batch):
         weights_BTS = alignment_weights(weights["cross"], guided)
         for i, weights_TS in zip(chosen, weights_BTS, strict=False):
             content = slice(len(frame.before), len(source_ids[i]) - len(frame.after))
-            found[i] = coverage(weights_TS[: len(target_ids[i]), content])
-    return found
+            coverages[i] = coverage(weights_TS[: len(target_ids[i]), content])
+    return coverages
 
 
 def _statistics(text, reference, metric):
-    """Return the counts from which BLEU of a corpus follows: matches, n-grams, lengths."""
-    found = metric.corpus_score([text], [[reference]])
-    return [*found.counts, *found.totals, found.sys_len, found.ref_len]
+    """Return the counts of a text that add up to corpus BLEU: matches, n-grams, lengths."""
+    score = metric.corpus_score([text], [[reference]])
+    return [*score.counts, *score.totals, score.sys_len, score.ref_len]
 
 
 def _bleu(statistics_NC):

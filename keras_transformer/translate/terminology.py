@@ -1,4 +1,4 @@
-"""Translation with a glossary: what lacks a term is searched again, with its terms as phrases."""
+"""Translation with a glossary: texts that lack a term are searched again with forced phrases."""
 
 from __future__ import annotations
 
@@ -18,21 +18,30 @@ from keras_transformer.text import Tokenizer
 from keras_transformer.text.glossary import Glossary, goes_on, is_kept, is_unspaced, spellings
 from keras_transformer.translate.pipeline import Hypothesis
 
-LEAST_BEAMS = 6  # of a search with phrases, which gives some to each part of a phrase
+LEAST_BEAMS = 6  # minimum for a search with phrases, which keeps beams for each part of a phrase
 
 
 @dataclass(frozen=True)
 class _Terms(Phrases):
-    """The phrases of each text."""
+    """A constraint to the phrases of each text.
+
+    Args:
+        of_text: For each text, its terms; for each term, its forms as lists of token ids.
+        prefix_lengths: For each text, the tokens of its forced prefix; 0 if it is missing.
+    """
 
     of_text: Mapping[str, Any] = field(compare=False, repr=False, default_factory=dict)
-    begun: Mapping[str, int] = field(compare=False, repr=False, default_factory=dict)  # of prefixes
+    prefix_lengths: Mapping[str, int] = field(compare=False, repr=False, default_factory=dict)
 
     def start(self, texts: Sequence[Any], limits: Sequence[int]) -> dict[str, np.ndarray]:
-        """Return the state before the first token of the translations of texts."""
+        """Return the state of the constraint before the first token, see `Phrases.start`.
+
+        Raises:
+            ValueError: If the terms of a text do not fit into its maximum length.
+        """
         rows = [self.of_text[text] for text in texts]
         for text, row, limit in zip(texts, rows, limits, strict=True):
-            need = sum(min(map(len, forms)) for forms in row) + 1 + self.begun.get(text, 0)
+            need = sum(min(map(len, forms)) for forms in row) + 1 + self.prefix_lengths.get(text, 0)
             accepted = f"at most {limit} tokens, with a prefix and EOS: the longest translation"
             require(need <= limit, f"the glossary for {text!r:.60}", f"{need} tokens", accepted)
         return super().start(rows, limits)
@@ -45,14 +54,14 @@ def search_with_terms(
     request: Request,
     search: Search,
 ) -> list[list[Hypothesis]]:
-    """Return the hypotheses of each text; all of them have the terms of the glossary.
+    """Return the hypotheses of each text, best first; each contains the terms of the glossary.
 
-    Most translations have the terms of their own accord. Only the texts of which one of the
-    hypotheses wanted lacks a term are searched again, see `decoding.Phrases`, with at least 6
-    beams.
+    All texts are searched without the glossary first, since most translations contain the terms
+    anyway. Texts with a hypothesis that lacks a term are searched again with at least 6 beams and
+    a constraint to phrases, see `decoding.Phrases`.
 
     Args:
-        search_texts: Searches for the hypotheses of a request.
+        search_texts: Function from a request and search options to the hypotheses of each text.
         tokenizer: Tokenizer of the model.
         config: Config of the model.
         request: The texts; its constraint is a `Glossary`.
@@ -60,79 +69,78 @@ def search_with_terms(
 
     Raises:
         ValueError: If the tokenizer cannot spell a term, the terms of a text do not fit into the
-            longest translation, or the search samples.
+            longest translation, or the search samples or uses a shortlist.
     """
     glossary: Glossary = request.constraint
     require(search.temperature is None, "constraint", glossary, "None for samples")
     require(not search.shortlist, "constraint", glossary, "None with shortlist=True")
     spelled = _spelled(tokenizer, glossary)
     terms = [glossary.terms_in(text) for text in request.texts]
-    found = search_texts(dataclasses.replace(request, constraint=None), search)
+    results = search_texts(dataclasses.replace(request, constraint=None), search)
     wanted = search.num_hypotheses or 1
 
     def lacks(forms, hypotheses):
         return any(not is_kept(forms, x.text) for x in hypotheses[:wanted])
 
     again = [
-        i for i, row in enumerate(terms) if row and any(lacks(forms, found[i]) for forms in row)
+        i for i, row in enumerate(terms) if row and any(lacks(forms, results[i]) for forms in row)
     ]
     again = [i for i in again if request.texts[i].strip()]
     if not again:
-        return found
-    texts = [request.texts[i] for i in again]
+        return results
+    rest = request.part(again)
     of_text = {
         request.texts[i]: [[x for form in forms for x in spelled[form]] for forms in terms[i]]
         for i in again
     }
     continues = _continues(tokenizer, glossary)
-    prefixes = request.prefixes and [request.prefixes[i] for i in again]
-    begun: dict[str, int] = {}
-    all_prefix_ids = encoded_prefixes(tokenizer, prefixes, len(texts), config.max_length - 2)
-    for text, ids in zip(texts, all_prefix_ids, strict=True):
-        begun[text] = max(len(ids), begun.get(text, 0))
-    constraint = _Terms(tuple(config.eos_ids), tokenizer.fingerprint(), continues, of_text, begun)
-    # A search compares each form with each, at each extension of a beam.
+    prefix_lengths: dict[str, int] = {}
+    all_prefix_ids = encoded_prefixes(tokenizer, rest.prefixes, len(again), config.max_length - 2)
+    for text, ids in zip(rest.texts, all_prefix_ids, strict=True):
+        prefix_lengths[text] = max(len(ids), prefix_lengths.get(text, 0))
+    constraint = _Terms(
+        tuple(config.eos_ids), tokenizer.fingerprint(), continues, of_text, prefix_lengths
+    )
+    # The search compares each form with every other at each step: memory grows with the square.
     forms = max(sum(map(len, row)) for row in of_text.values())
     tokens = max(1, request.tokens_per_batch // max(1, forms**2 // 64))
-    changes: dict[str, Any] = dict(texts=texts, prefixes=prefixes, constraint=constraint)
-    changes["tokens_per_batch"] = tokens
     beams = max(LEAST_BEAMS, search.beam_size)
     more = search_texts(
-        dataclasses.replace(request, **changes),
+        dataclasses.replace(rest, constraint=constraint, tokens_per_batch=tokens),
         dataclasses.replace(search, beam_size=beams, num_hypotheses=wanted),
     )
     for i, hypotheses in zip(again, more, strict=True):
-        found[i] = hypotheses
-    return found
+        results[i] = hypotheses
+    return results
 
 
 @functools.lru_cache(maxsize=8)
 def _spelled(tokenizer, glossary):
-    """Return the sequences of ids of each form inside a text, also with a capital."""
+    """Return the token id sequences of each form inside a text, also with a capital letter."""
     begin, end = map(len, tokenizer.target_frame)
 
     def content(texts):
         return [ids[begin : len(ids) - end] for ids in tokenizer.encode_target(texts)]
 
     (start,) = content(["a"])
-    found = {}
+    spelled = {}
     for form in glossary.forms():
-        both = spellings(form)
-        first = content(both)
-        # A byte-level tokenizer spells the first word of a text otherwise than the same word later.
-        after = [f"{before}{x}" for x in both for before in ("a ", "a")[: 1 + is_unspaced(form)]]
+        cases = spellings(form)
+        first = content(cases)
+        # A byte-level tokenizer gives a word other tokens at the start of a text than later.
+        after = [f"{before}{x}" for x in cases for before in ("a ", "a")[: 1 + is_unspaced(form)]]
         later = [x[len(start) :] for x in content(after) if x[: len(start)] == start]
         ways = dict.fromkeys(map(tuple, later or first))
-        found[form] = [list(x) for x in ways if x and tokenizer.unk_id not in x]
+        spelled[form] = [list(x) for x in ways if x and tokenizer.unk_id not in x]
         is_spelled = bool(first[0]) and tokenizer.unk_id not in first[0]
         accepted = "text that the vocabulary of the translator can spell"
         require(is_spelled, "a term of the glossary", form, accepted)
-    return found
+    return spelled
 
 
 @functools.lru_cache(maxsize=8)
 def _continues(tokenizer, glossary):
-    """Return which ids go on with a word (V,), boolean: they are decoded after a form."""
+    """Return which ids continue a word: (V,), boolean, found by decoding each id after a form."""
     anchor = _spelled(tokenizer, glossary)[glossary.forms()[0]][0]
     word, *texts = tokenizer.decode_target(
         [anchor, *([*anchor, i] for i in range(tokenizer.target_vocab_size))]

@@ -1,4 +1,4 @@
-"""From text to text: tokenizer, model and search as one object, saved as one folder."""
+"""The `Translator`: tokenizer, model and search as one object, saved as one folder."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Translator:
         tokenizer: The tokenizer that the model was trained with.
         source_language: Language code such as "en". A multilingual model translates from this
             language; other models only record it.
-        target_language: Language code; likewise.
-        search: Options of `search.Search` that hold unless a call gives others, such as those of
-            an imported model's authors; None: none.
+        target_language: Code of the language to translate into; see `source_language`.
+        search: Default search options of this translator, by name, see `search.Search`; for
+            example those of an imported model's authors. None: those of `Search`.
 
     Raises:
         ValueError: If vocabulary sizes or special ids of model and tokenizer differ, or a
@@ -67,7 +67,7 @@ class Translator:
 
     @property
     def model(self) -> EncoderDecoder:
-        """The Keras model. With another engine than Keras, it is loaded when first used."""
+        """The Keras model. With `engine="ctranslate2"`, it is loaded on first use."""
         return self._engine.model
 
     @model.setter
@@ -76,7 +76,7 @@ class Translator:
 
     @property
     def shortlist(self) -> Shortlist | None:
-        """The shortlist of the translator; None: searches refuse the option `shortlist`."""
+        """The shortlist of the translator; None: the search option `shortlist` is refused."""
         return getattr(self._engine, "shortlist", None)
 
     @shortlist.setter
@@ -91,11 +91,17 @@ class Translator:
     def options(
         self, given: Mapping[str, Any], accepted: Collection[str] = TRANSLATE, **others: Any
     ) -> Search:
-        """Return the options of a search with these given ones, see `Search.of`."""
+        """Return complete search options: those given, else the translator's defaults.
+
+        Args:
+            given: Options by name.
+            accepted: Names of the options that may be given.
+            others: See `Search.of`.
+        """
         return self._engine.options(given, accepted, self.search, **others)
 
     def between(self, source_language: str | None, target_language: str | None) -> Translator:
-        """Return a translator with the same model for another pair of its languages.
+        """Return a translator with the same model for another pair of languages.
 
         Args:
             source_language, target_language: Language codes to translate from and to.
@@ -130,8 +136,8 @@ class Translator:
                 is cut with a warning.
             constraint: Restriction of the translations: a `Glossary`; or a hashable object as
                 `decoding` describes, with a method `start(texts, limits)` that returns the state
-                before the first token, NumPy arrays with a row per text. None: none.
-            options: Options of `search.Search`, such as `beam_size=4`, but those of sampling.
+                before the first token, NumPy arrays with a row per text. None: no restriction.
+            options: Options of `search.Search`, such as `beam_size=4`, except those of sampling.
 
         Returns:
             One translation per text, in order.
@@ -142,8 +148,8 @@ class Translator:
         """
         search = self.options(options, TRANSLATE, num_hypotheses=1)
         request = Request(texts, prefixes, tokens_per_batch, strict, constraint=constraint)
-        found = self._hypotheses(request, search)
-        return [hypotheses[0].text for hypotheses in found]
+        lists = self.hypotheses(request, search)
+        return [hypotheses[0].text for hypotheses in lists]
 
     @spelled_out(Search, NBEST)
     def nbest(
@@ -161,15 +167,15 @@ class Translator:
         Args:
             texts: Source texts.
             prefixes, tokens_per_batch, strict, constraint: See `translate`.
-            options: See `translate`; and `num_hypotheses`, translations per text, at most
-                `beam_size`, which is the default; fewer where the search found no more.
+            options: See `translate`; also `num_hypotheses`, the translations per text: at most
+                `beam_size`, which is the default. There are fewer if the search finds fewer.
         """
         search = self.options(options, NBEST)
         if search.num_hypotheses is None:
             search = replace(search, num_hypotheses=search.beam_size)
         request = Request(texts, prefixes, tokens_per_batch, strict, constraint=constraint)
-        found = self._hypotheses(request, search)
-        return [hypotheses[: search.num_hypotheses] for hypotheses in found]
+        lists = self.hypotheses(request, search)
+        return [hypotheses[: search.num_hypotheses] for hypotheses in lists]
 
     @spelled_out(Search, SAMPLE, temperature=1.0)
     def sample(
@@ -186,16 +192,17 @@ class Translator:
 
         Args:
             texts: Source texts.
-            seed, prefixes, tokens_per_batch, strict: The seed, at least 0; and see `translate`.
-            options: Options of `search.Search` but those of beams, such as `temperature=1.0`.
+            seed: Seed of the random numbers, at least 0.
+            prefixes, tokens_per_batch, strict: See `translate`.
+            options: Options of `search.Search`, such as `temperature=1.0`, except those of beams.
         """
         options = {"temperature": 1.0, **options}
         require(bool(options["temperature"]), "temperature", options["temperature"], "above 0")
         require_whole("seed", seed, 0)
         search = self.options(options, SAMPLE, beam_size=1, length_penalty=0.0)
         request = Request(texts, prefixes, tokens_per_batch, strict, seed)
-        found = self._hypotheses(request, search)
-        return [hypotheses[0].text for hypotheses in found]
+        lists = self.hypotheses(request, search)
+        return [hypotheses[0].text for hypotheses in lists]
 
     @spelled_out(Search, TRANSLATE)
     def translate_stream(
@@ -208,11 +215,14 @@ class Translator:
         constraint: Any = None,
         **options: Any,
     ) -> Iterator[str]:
-        """Translate a stream of any length: yield in order, with `chunk_size` texts in memory.
+        """Yield the best translation of each text of a stream, in order.
+
+        The stream may be of any length: `chunk_size` texts are in memory at a time.
 
         Args:
             texts: Any iterable of texts, such as an open file.
-            chunk_size: Number of texts that are read and sorted together; 1 answers each at once.
+            chunk_size: Number of texts that are read and sorted together; with 1, each translation
+                is yielded before the next text is read.
             tokens_per_batch, strict, constraint, options: See `translate`.
         """
         require_whole("chunk_size", chunk_size, 1)
@@ -221,8 +231,8 @@ class Translator:
         def stream(texts):
             while chunk := list(itertools.islice(texts, chunk_size)):
                 request = Request(chunk, None, tokens_per_batch, strict, constraint=constraint)
-                found = self._hypotheses(request, search)
-                yield from (hypotheses[0].text for hypotheses in found)
+                lists = self.hypotheses(request, search)
+                yield from (hypotheses[0].text for hypotheses in lists)
 
         return stream(iter(texts))
 
@@ -242,18 +252,25 @@ class Translator:
         """
         return self._engine.score(self.tokenizer, sources, targets, tokens_per_batch)
 
-    def _hypotheses(self, request, search):
+    def hypotheses(self, request: Request, search: Search) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each text of a request, best first, as the search finds them.
+
+        Args:
+            request: The texts, and their token ids if they are known already.
+            search: Options of the search, see `options`.
+        """
         return self._engine.search(self.tokenizer, request, search)
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, the tokenizer and `config.json` into a folder.
 
-        Other files are kept; after an error all are as they were. Any backend can load the folder.
+        Other files in the folder are kept. If an error occurs, the folder is left as it was. Any
+        backend can load it.
 
         Args:
             folder: Folder to write to; created if missing.
-            base: Folder of the translator that training with LoRA started from: write an adapter
-                of it, `adapter.safetensors` in place of `model.keras`. None: the whole model.
+            base: Folder of the translator that LoRA training started from: write only the adapter
+                to it, `adapter.safetensors`, instead of `model.keras`. None: the whole model.
         """
         if isinstance(self.model, Ensemble):
             raise ValueError("an ensemble cannot be saved: save its translators")
@@ -272,28 +289,29 @@ class Translator:
     ) -> Translator:
         """Load a translator that any backend saved, or an exported one.
 
-        Exported ones hold their own tokenizer and languages, a SavedModel also its search: what
-        cannot be chosen is refused.
+        An exported translator contains its tokenizer and languages, a SavedModel also its search
+        options. Arguments that would change these are refused.
 
         Args:
             folder: Folder of a saved or an exported translator.
-            precision: "float32", "bfloat16" or "float16": dtype of weights and arithmetic; float32
-                on a machine that is slower in it, with a warning. "int8": dense and token weights
-                rounded to 8 bits and 4 of their remainder, in which `save` writes them, 40 % of the
-                size; arithmetic in float32. None: as saved.
+            precision: "float32", "bfloat16" or "float16": dtype of weights and arithmetic; if it
+                would be slower than float32 on this machine, float32 is used, with a warning.
+                "int8": dense and token weights are rounded to 8 bits, plus 4 bits for the
+                remainder, and saved so, in 40 % of the size; arithmetic in float32. None: as
+                saved.
             source_language, target_language: See the class; None: as saved.
-            engine: What computes: "keras", the model itself on the chosen backend; "ctranslate2",
-                a C++ runtime with the same results, which does not take every option and converts
-                the model once; "inductor", PyTorch's compiler, which takes minutes once.
+            engine: "keras", the model itself on the chosen backend; "ctranslate2", a C++ runtime
+                with the same results, which does not accept every option and converts the model
+                once; "inductor", PyTorch's compiler, which compiles once, for minutes.
 
         Raises:
             ImportError: If the package of the engine is missing.
             ValueError: If the folder is not a saved translator, a file is broken, the tokenizer is
                 not the model's, or the precision, a language or the engine is unknown.
         """
-        own, tokenizer, config = load_engine(folder, engine, precision)
-        given = dict(source_language=source_language, target_language=target_language)
+        new_engine, tokenizer, config = load_engine(folder, engine, precision)
+        languages = dict(source_language=source_language, target_language=target_language)
         translator, search = cls.__new__(cls), Search.saved(config, Path(folder, CONFIG))
-        source, target = (code or config.get(name) for name, code in given.items())
-        translator._begin(own, tokenizer, source, target, search)
+        source, target = (code or config.get(name) for name, code in languages.items())
+        translator._begin(new_engine, tokenizer, source, target, search)
         return translator

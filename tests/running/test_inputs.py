@@ -7,7 +7,7 @@ import pytest
 
 from keras_transformer.running.inputs import (
     Request,
-    encoded,
+    encoded_pairs,
     encoded_prefixes,
     extended,
     most_tokens,
@@ -43,22 +43,30 @@ def test_a_tokenizer_of_another_model(tokenizer):
 
 
 def test_both_sides(tokenizer):
-    texts = ["one two", ""]
-    assert encoded(tokenizer, texts, "texts", 9, True) == tokenizer.encode_source(texts)
-    targets = ["ONE", "SIX FIVE"]
-    assert encoded(tokenizer, targets, "targets", 9, True) == tokenizer.encode_target(targets)
+    texts, targets = ["one two", ""], ["ONE", "SIX FIVE"]
+    expected = tokenizer.encode_source(texts), tokenizer.encode_target(targets)
+    assert encoded_pairs(tokenizer, texts, targets, 9) == expected
+    with pytest.raises(ValueError, match="targets must have at most 2 tokens"):
+        encoded_pairs(tokenizer, ["one"], targets, 2)
 
 
 def test_a_long_text_is_cut_or_refused(tokenizer):
     (whole,) = tokenizer.encode_source([WORDS])
     assert len(whole) == 7
-    assert encoded(tokenizer, [WORDS], "texts", 7, True) == [whole]
+    assert Request([WORDS], strict=True).encoded(tokenizer, 7) == ([0], [whole], [[]])
     message = "texts must have at most 4 tokens .* got 7 in 'one two"
     with pytest.warns(UserWarning, match=message):
-        (cut,) = encoded(tokenizer, [WORDS], "texts", 4, False)
+        _, (cut,), _ = Request([WORDS]).encoded(tokenizer, 4)
     assert cut == [*whole[:3], tokenizer.eos_id]
     with pytest.raises(ValueError, match=message):
-        encoded(tokenizer, [WORDS], "texts", 4, True)
+        Request([WORDS], strict=True).encoded(tokenizer, 4)
+
+
+def test_a_part_keeps_what_belongs_to_its_texts(tokenizer):
+    request = Request(["one", "two", "three"], ["ONE", "TWO", "SIX"], strict=True).read(tokenizer)
+    part = request.part([2, 0])
+    assert part == Request(["three", "one"], ["SIX", "ONE"], strict=True).read(tokenizer)
+    assert part.read(tokenizer) is part and Request(["one"]).part([0]) == Request(["one"])
 
 
 def test_an_empty_text_is_not_searched(tokenizer):

@@ -12,6 +12,7 @@ from keras_transformer.search import Search
 from tests.small_translator import SHORT, TEXTS
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_score_agrees_with_the_search(translator):
     search = compiled(
         translation_function(Search(4, 0.0, **SHORT), translator.model), translator.model

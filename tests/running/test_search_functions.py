@@ -65,6 +65,7 @@ def test_scores_are_those_of_the_model(translator):
             assert translator.config.bos_id not in hypothesis
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_prefix_lengthens_the_output(translator):
     prefix = np.array([[9, 0], [9, 8], [0, 0]], "int32")
     search = Search(1, 0.0, max_extra_length=EXTRA)
@@ -76,6 +77,7 @@ def test_a_prefix_lengthens_the_output(translator):
     np.testing.assert_array_equal(ids[2, 0, :7], plain[2, 0])
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_sampling_has_one_sequence_and_follows_its_numbers(translator):
     search = Search(4, 0.0, temperature=2.0, max_extra_length=EXTRA)
     find = over_arrays(translation_function(search, translator), translator)
@@ -123,6 +125,7 @@ def test_padding_before_a_prompt_changes_nothing(writer):
     np.testing.assert_allclose(found_scores, scores, atol=1e-4)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_tokens_of_the_prompt_are_penalized_but_not_its_padding(writer):
     logits = ops.convert_to_numpy(writer({"token_ids": PROMPTS}))[:, -1]
     seen = np.stack([np.isin(np.arange(13), prompt) for prompt in PROMPTS])

@@ -22,8 +22,8 @@ class Capitals:
     def __init__(self, max_length=None, suffix=""):
         self.max_length, self.suffix, self.searched = max_length, suffix, []
 
-    def costs(self, texts):
-        return [len(text) for text in texts]
+    def read(self, texts):
+        return texts, [len(text) for text in texts]
 
     def search(self, texts, num_hypotheses, tokens_per_batch):
         self.searched += texts
@@ -104,7 +104,7 @@ def test_several_sentences_in_one_block(batcher):
 def test_attention_to_a_sentence(batcher, translators, monkeypatch):
     engine = TranslatorEngine(translators[0])
     found = asyncio.run(attend(batcher, WORKERS, engine, "one two", None))
-    ((best,),) = engine.search(["one two"], 1, 100)
+    ((best,),) = engine.search(engine.read(["one two"])[0], 1, 100)
     assert found["translation"] == best
     for name, rows, columns in (
         ("encoder", "source_tokens", "source_tokens"),

@@ -47,9 +47,9 @@ def test_models_of_many_languages(pretrained_folder, tmp_path):
     catalogue = Catalogue.load([tmp_path / "many"])
     assert {"de", "fr"} <= set(catalogue.targets("en"))
     (engine,) = catalogue.route("en", "de")
-    assert engine.search(["one two"], 1)[0] == load_pretrained(folder, "en", "de").translate(
-        ["one two"]
-    )
+    assert engine.search(engine.read(["one two"])[0], 1)[0] == load_pretrained(
+        folder, "en", "de"
+    ).translate(["one two"])
     assert catalogue.models["many"].any.default == ("en", "de")
 
 

@@ -5,9 +5,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from keras_transformer import export
-from keras_transformer.serving import Catalogue, Replicas, Settings, create_app
+from keras_transformer.serving import Catalogue, Settings, create_app
 from keras_transformer.serving import catalogue as catalogue_module
-from keras_transformer.serving.engines import ReplicaEngine, TranslatorEngine, count_tokens
+from keras_transformer.serving.engines import ReplicaEngine, TranslatorEngine
 from keras_transformer.serving.queue import Batcher
 from keras_transformer.translate.engines import exported
 from keras_transformer.translate.pipeline import Hypothesis
@@ -18,13 +18,13 @@ def test_a_batch_is_not_split_again(catalogue, monkeypatch):
     (engine,) = catalogue.route("en", "de")
     asked = []
 
-    def nbest(texts, **options):
-        asked.append((len(texts), options["tokens_per_batch"]))
-        return [[Hypothesis("", 0.0)]] * len(texts)
+    def hypotheses(request, search):
+        asked.append((len(request.texts), request.tokens_per_batch))
+        return [[Hypothesis("", 0.0)]] * len(request.texts)
 
-    monkeypatch.setattr(engine.translator, "nbest", nbest)
+    monkeypatch.setattr(engine.translator, "hypotheses", hypotheses)
     batcher = Batcher(tokens_per_batch=9000, delay=0)
-    batcher.submit(engine, ["one"] * 3000, costs=[3] * 3000).result(10)
+    batcher.submit(engine, ["one"] * 3000).result(10)
     batcher.close()
     assert asked == [(3000, 9000)]
 
@@ -39,7 +39,7 @@ def test_replicas_are_asked_for_what_a_translator_does(translators):
 
     own = TranslatorEngine(translators[0])
     engine = ReplicaEngine(ask, translators[0].tokenizer, 48, True, True)
-    assert engine.costs(["one two", ""]) == own.costs(["one two", ""])
+    assert engine.read(["one two", ""]) == own.read(["one two", ""])
     assert (engine.max_length, engine.can_attend) == (own.max_length, own.can_attend)
     assert engine.search(("one",), 2, 9) == "found"
     assert engine.align([("one", "eins")]) == "found"
@@ -71,7 +71,8 @@ def test_tokens_that_continue_a_word_are_told(translators):
 
 @pytest.mark.once("names, folders and languages: no tensor differs")
 def test_tokens_without_a_tokenizer_are_estimated():
-    assert count_tokens(None, ["", "x" * 40]) == [1, 11]
+    texts = ["", "x" * 40]
+    assert ReplicaEngine(None, None, 48, True, True).read(texts) == (texts, [1, 11])
 
 
 @pytest.mark.once("names, folders and languages: no tensor differs")
@@ -81,6 +82,7 @@ def test_what_cannot_be_aligned(translators):
     assert len(links) == 1 and nothing is None
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_quality_of_pairs(translators, estimator):
     pairs = [("one two", "six"), (" ", ""), ("one", "one " * 100)]
     engine = TranslatorEngine(translators[0], estimator)
@@ -94,22 +96,15 @@ def test_quality_of_pairs(translators, estimator):
 
 
 @pytest.mark.once("CTranslate2 and PyTorch")
-@pytest.mark.parametrize("how", ["loaded", "as replicas"])
-def test_another_engine(how, translators, folders):
+def test_another_engine(translators, folders):
     options = dict(engine="ctranslate2", precision="float32", beam_size=1, max_extra_length=5)
-    pool = Replicas([folders[0]], 1, **options) if how == "as replicas" else None
-    catalogue = pool.load() if pool else Catalogue.load([folders[0]], **options)
+    catalogue = Catalogue.load([folders[0]], **options)
     texts = ["one two three.", "six"]
-    try:
-        app = create_app(lambda: catalogue, Settings(), pool)
-        with TestClient(app) as client:
-            asked = dict(q=texts, source="en", target="de")
-            found = client.post("/translate", json=asked).json()["translatedText"]
-            assert client.post("/translate", json=asked | dict(format="html")).status_code == 200
-    finally:
-        if pool:
-            pool.close()
-    assert found == translators[0].translate(texts, beam_size=1, max_extra_length=5)
+    with TestClient(create_app(lambda: catalogue, Settings())) as client:
+        asked = dict(q=texts, source="en", target="de")
+        translations = client.post("/translate", json=asked).json()["translatedText"]
+        assert client.post("/translate", json=asked | dict(format="html")).status_code == 200
+    assert translations == translators[0].translate(texts, beam_size=1, max_extra_length=5)
     assert (folders[0] / ".ctranslate2" / "model.bin").is_file()
 
 
@@ -151,11 +146,10 @@ def test_saved_models(translators, folders, tmp_path, in_this_process):
         path = export.saved_model(folders[0], tmp_path / "served", beam_size=4)
     with pytest.raises(ValueError, match="must be SOURCE-TARGET="):
         Catalogue.load([tmp_path / "served"])
-    for folder in (tmp_path / "served", path):
-        catalogue = Catalogue.load([f"en-de={folder}"])
-        (engine,) = catalogue.route("en", "de")
-        texts = ["one two three.", "six"]
-        assert [x[0] for x in engine.search(texts, 1)] == translators[0].translate(texts)
-        expected = [[x.text for x in y] for y in translators[0].nbest(texts, num_hypotheses=3)]
-        assert engine.search(texts, 3) == expected
-        assert list(catalogue.models) == ["served"] and not engine.can_attend
+    catalogue = Catalogue.load([f"en-de={path}"])
+    (engine,) = catalogue.route("en", "de")
+    texts = ["one two three.", "six"]
+    assert [x[0] for x in engine.search(texts, 1)] == translators[0].translate(texts)
+    expected = [[x.text for x in y] for y in translators[0].nbest(texts, num_hypotheses=3)]
+    assert engine.search(texts, 3) == expected
+    assert list(catalogue.models) == ["served"] and not engine.can_attend

@@ -7,8 +7,10 @@ from keras_transformer.serving.jobs import Aligner
 
 
 def test_without_attention_words_are_aligned_in_order():
-    aligner = Aligner(SimpleNamespace(can_attend=False, costs=lambda texts: [*map(len, texts)]))
-    assert aligner.costs([("one two", "x")]) == [7]
+    aligner = Aligner(
+        SimpleNamespace(can_attend=False, read=lambda texts: (texts, [*map(len, texts)]))
+    )
+    assert aligner.read([("one two", "x")]) == ([("one two", "x")], [7])
     pairs = [("a b c", "A B C"), ("a b c d", "A B"), ("a", "A B C"), ("", "A"), ("a", "")]
     expected = [[0, 1, 2], [0, 2], [0, 0, 0], [None], []]
     assert aligner.search(pairs, 1, 100) == expected
@@ -18,7 +20,7 @@ def test_with_attention_each_word_has_a_word_of_the_source(translators):
     engine = TranslatorEngine(translators[0])
     assert engine.can_attend
     source = "one two three."
-    ((target,),) = engine.search([source], 1, 100)
+    ((target,),) = engine.search(engine.read([source])[0], 1, 100)
     (links,) = Aligner(engine).search([(source, target)], 1, 100)
     words = target.split()
     assert len(links) >= len(words)

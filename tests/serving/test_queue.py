@@ -20,8 +20,8 @@ class Upper:
         self.gate = threading.Event()
         self.gate.set()
 
-    def costs(self, texts):
-        return [len(text) for text in texts]
+    def read(self, texts):
+        return texts, [len(text) for text in texts]
 
     def search(self, texts, num_hypotheses, tokens_per_batch):
         self.gate.wait(10)

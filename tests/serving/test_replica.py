@@ -62,10 +62,11 @@ def test_models_of_a_replica(folders, translators):
     models, compute = replica.load(list(map(str, folders)), None, {"beam_size": 2})
     assert [x["name"] for x in models] == ["en-de", "de-fr"]
     assert models[0]["pairs"] == [(("en", "de"), ("en", "de"))] and models[0]["max_length"] == 48
-    found = compute("de-fr", "1", ["de", "fr"], "search", ["one two"], 1, 100)
-    assert found == [translators[1].translate(["one two"], beam_size=2)]
+    sources, _ = compute("de-fr", "1", ["de", "fr"], "read", ["one two"])
+    translations = compute("de-fr", "1", ["de", "fr"], "search", sources, 1, 100)
+    assert translations == [translators[1].translate(["one two"], beam_size=2)]
     with pytest.raises(ValueError, match="en-fr from en to fr was replaced by other models"):
-        compute("en-fr", "1", ["en", "fr"], "search", ["one two"], 1, 100)
+        compute("en-fr", "1", ["en", "fr"], "search", sources, 1, 100)
 
 
 def test_a_gpu_that_is_not_there(monkeypatch):

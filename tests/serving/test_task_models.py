@@ -83,7 +83,7 @@ def test_costs(tools):
     }
     for name, (task, items, expected) in costs.items():
         options = {"pairs": True} if task == "classify" else {}
-        assert tools.tools[name].engine(task, **options).costs(items) == expected
+        assert tools.tools[name].engine(task, **options).read(items) == (items, expected)
 
 
 def test_bad_specifications(task_folders):

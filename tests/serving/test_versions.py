@@ -181,7 +181,8 @@ def test_replicas_on_other_versions_answer_too(versioned, folders, tmp_path):
     (folder / FILE).unlink()
     models, compute = replica.load([str(folder)], None, {})
     assert [x["version"].number for x in models] == ["2"]
-    asked = ["en", "de"], "search", ["six"], 1, 100
+    sources, _ = compute("news", "2", ["en", "de"], "read", ["six"])
+    asked = ["en", "de"], "search", sources, 1, 100
     assert compute("news", "1", *asked) == compute("news", "2", *asked)
 
 
@@ -189,18 +190,3 @@ def test_metrics_of_all_signatures(served):
     asked = {"signature_name": "nbest", "inputs": ["six"]}
     assert served.post("/v1/models/news/versions/2:predict", json=asked).is_success
     assert 'model=""' not in served.get("/metrics").text
-
-
-@pytest.mark.once("the same on each backend; starts a process")
-def test_replicas_have_versions(versioned, translators):
-    from keras_transformer.serving import Replicas
-
-    replicas = Replicas([versioned], 1)
-    try:
-        found = replicas.load().models["news"]
-        assert [*found.labels] == ["stable", "canary"]
-        for number, translator in zip("12", translators, strict=True):
-            engine = found.by_number[number].engine(("en", "de"))
-            assert engine.search(["six"]) == [translator.translate(["six"])]
-    finally:
-        replicas.close()

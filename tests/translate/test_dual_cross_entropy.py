@@ -22,6 +22,7 @@ def translators(tiny_transformer):
     return [Translator(tiny_transformer(**sizes), tokenizer, *x) for x in languages]
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_entropies_are_means_over_the_tokens_and_eos(translators):
     forward, _ = translators
     sums = forward.score(SOURCES, TARGETS)
@@ -30,6 +31,7 @@ def test_entropies_are_means_over_the_tokens_and_eos(translators):
     np.testing.assert_allclose(cross_entropies(forward, SOURCES, TARGETS), expected, rtol=1e-6)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_scores_are_those_of_the_paper(translators):
     forward, reverse = translators
     found = dual_scores(forward, reverse, SOURCES, TARGETS)

@@ -50,6 +50,7 @@ def test_only_hypotheses_that_are_wanted_are_decoded(translator, tokenizer, monk
     assert rows == [1] * len(TEXTS) + [2] * len(TEXTS)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_the_toy_gives_different_translations(alone):
     assert len(set(alone.values())) > len(TEXTS) / 2
 
@@ -73,6 +74,7 @@ def test_empty_texts_have_empty_translations(translator, alone):
     assert translator.translate([]) == translator.nbest([]) == translator.score([], []) == []
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_beam_of_one_takes_the_most_probable_token_at_each_step(translator):
     config, tokenizer = translator.model.config, translator.tokenizer
     source = padded(tokenizer.encode_source(TEXTS), len(TEXTS), 16, 0)
@@ -157,6 +159,7 @@ def test_lengths_stay_in_their_bounds(translator, monkeypatch, beam_size):
     assert len(found[0]) == longest - 1
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_sample_depends_on_seed_place_and_text_alone(translator):
     found = translator.sample(TEXTS, seed=7, **SHORT)
     assert translator.sample(TEXTS, seed=7, **SHORT) == found

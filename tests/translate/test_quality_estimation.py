@@ -115,6 +115,7 @@ def test_estimates_are_what_pairs_of_that_confidence_had(translator, translation
     assert fitted.sentences == len(SOURCES)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_too_few_pairs(translator, translations):
     few = [x[:99] for x in (SOURCES, translations, SOURCES)]
     with pytest.raises(ValueError, match="pairs must be at least 100 .*got 99"):
@@ -126,6 +127,7 @@ def test_too_few_pairs(translator, translations):
         QualityEstimator.fit(translator, *few, beam=2)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_from_the_folder(translator, translations, fitted, folder):
     found = QualityEstimator.read(folder, **SHORT)
     estimates = (x.estimate(translator, SOURCES[:3], translations[:3]) for x in (found, fitted))

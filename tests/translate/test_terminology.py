@@ -73,7 +73,7 @@ def test_only_texts_that_lack_a_term_are_searched_again(translator):
 
     def search(request, search):
         asked.append((list(request.texts), search.beam_size))
-        return translator._hypotheses(request, search)
+        return translator.hypotheses(request, search)
 
     def translate(glossary):
         asked.clear()

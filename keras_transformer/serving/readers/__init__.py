@@ -1,8 +1,8 @@
-"""Readers of foreign file formats, each run in a process of its own that is limited and ended.
+"""Readers of file formats; each file is read in its own process with limited resources.
 
-A reader here has two functions: `read` returns the texts of a file and the names of what else has
-words in it, `filled` the file with other texts. They use the standard library and lxml only, and
-are told nothing but the file.
+A reader is a module with two functions: `read` returns the texts of a file, and names of parts
+whose words are left out; `filled` returns the file with other texts. Readers use only the standard
+library and lxml, and know nothing but the file.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from keras_transformer.serving.turns import Turns
 from keras_transformer.serving.waiting import TooLargeError
 from keras_transformer.system.extras import missing
 
-MOST_BYTES = 1_000_000_000  # of memory in a reader
-MOST_SECONDS = 20  # of the processor in a reader
-LETTERS = 50  # characters of a file, tags between its texts included, for each text it may have
+MOST_BYTES = 1_000_000_000  # memory of a reader
+MOST_SECONDS = 20  # processor time of a reader
+LETTERS = 50  # a file's texts may have this many characters per allowed text, with tags
 COMMAND = (sys.executable, "-I", str(Path(__file__).parent))
 
 
 class Readers:
-    """Takes files apart and puts them together.
+    """Extracts the texts of files, and writes the files with other texts.
 
     A reader's process may take `MOST_BYTES` of memory and `MOST_SECONDS` of the processor, and ends
     with the request that it works for. So a file that was made to exhaust the server exhausts a
@@ -40,7 +40,7 @@ class Readers:
         self._turns = Turns(processes)
 
     async def texts(self, reader: str, content: bytes) -> tuple[list[str], list[str]]:
-        """Return the texts of a file, and the names of what is left out, such as "ruby".
+        """Return the texts of a file, and names of parts that are left out, such as "ruby".
 
         Args:
             reader: Name of a module here, such as "office".
@@ -55,19 +55,20 @@ class Readers:
         return answer["texts"], answer["left"]
 
     async def filled(self, reader: str, content: bytes, texts: list[str]) -> bytes:
-        """Return a file with other texts.
+        """Return a copy of a file with other texts.
 
         Args:
             reader, content: As in `texts`.
-            texts: As many as `texts` returned.
+            texts: The new texts, as many as the method `texts` returned.
 
         Raises:
             ValueError, TooLargeError, ImportError: As in `texts`.
         """
-        _, found = await self._run(reader, content, texts)
-        return found
+        _, file = await self._run(reader, content, texts)
+        return file
 
     async def _run(self, reader, content, texts):
+        """Run a reader on a file in a process of its own; return its answer and the new file."""
         asked = {"reader": reader, "texts": texts, "most_texts": self._most_texts}
         asked["most_letters"] = self._most_letters
         asked |= {"seconds": MOST_SECONDS, "most_bytes": MOST_BYTES}
@@ -75,13 +76,13 @@ class Readers:
             pipe = asyncio.subprocess.PIPE
             process = await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe)
             try:
-                given = json.dumps(asked).encode() + b"\n" + content
-                output, _ = await process.communicate(given)
+                message = json.dumps(asked).encode() + b"\n" + content
+                output, _ = await process.communicate(message)
             finally:  # the request may have been cancelled
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
-        line, _, found = output.partition(b"\n")
+        line, _, file = output.partition(b"\n")
         answer = json.loads(line) if line else {"large": "one that took more"}
         if "large" in answer:
             raise TooLargeError(
@@ -93,4 +94,4 @@ class Readers:
             raise missing("translating such a file", "serve")
         if "error" in answer:
             raise ValueError(answer["error"])
-        return answer, found
+        return answer, file

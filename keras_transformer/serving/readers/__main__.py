@@ -1,8 +1,8 @@
-"""Take one file apart, or put it together, in a process of limited time and memory.
+"""Read the texts of one file, or write it with others, in a process of limited time and memory.
 
 Run by `readers.Readers` as a script, with this folder as its import path, so that it starts without
-the package. Reads a line of JSON and a file from stdin, and writes a line of JSON, and maybe a
-file, to stdout.
+the package. Reads a line of JSON and a file from stdin, and writes a line of JSON to stdout,
+followed by the new file if texts were given.
 """
 
 import importlib
@@ -22,10 +22,10 @@ def limit(seconds: int, most_bytes: int) -> None:
 
 
 def main() -> None:
-    """Answer one request."""
+    """Answer the request on stdin."""
     asked = json.loads(sys.stdin.buffer.readline())
     limit(asked["seconds"], asked["most_bytes"])
-    content, found = sys.stdin.buffer.read(), b""
+    content, file = sys.stdin.buffer.read(), b""
     try:
         reader = importlib.import_module(asked["reader"])
         if asked["texts"] is None:
@@ -35,14 +35,14 @@ def main() -> None:
                 number = len(answer["texts"])
                 answer = {"large": f"{number} paragraphs of {letters} characters"}
         else:
-            answer, found = {}, reader.filled(content, asked["texts"])
+            answer, file = {}, reader.filled(content, asked["texts"])
     except ImportError as error:
         answer = {"missing": str(error)}
     except MemoryError:
         answer = {"large": "one that takes more memory"}
     except ValueError as error:
         answer = {"error": str(error)}
-    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n" + found)
+    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n" + file)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ else:  # run by `__main__`, without the package
 MOST_UNPACKED = 200_000_000  # bytes
 MOST_TAGS = 2_000_000  # a tag takes up to some hundred bytes of memory
 TYPES = "[Content_Types].xml"
-# Types of the parts of Office Open XML that hold text, without what comes before.
+# Ends of the content types of the parts of Office Open XML that hold text.
 _TEXT_TYPES = re.compile(
     r".*(wordprocessingml\.((document|template)\.main|header|footer|footnotes|endnotes|comments)"
     r"|ms-word\.(document|template)\.macroEnabled(Template)?\.main"
@@ -34,7 +34,7 @@ _TEXT_TYPES = re.compile(
     re.IGNORECASE,
 )
 _MASTER = re.compile(r".*(slideMaster|slideLayout)\+xml|.*styles\.xml", re.IGNORECASE)
-# Relationships to what may hold text that is not read.
+# Types of relationships to parts that may hold text but are not read, and names for them.
 _UNREAD = {
     "package": "embedded files",
     "oleObject": "embedded files",
@@ -53,7 +53,7 @@ def read(content: bytes) -> tuple[list[str], list[str]]:
     """Return the HTML of each text, with a numbered span for each of its parts.
 
     Returns:
-        The texts, and the names of what else has words in it.
+        The texts, and names of other parts of the document that have words.
 
     Raises:
         ValueError: If the content is no document of this kind, or too large.
@@ -63,7 +63,7 @@ def read(content: bytes) -> tuple[list[str], list[str]]:
 
 
 def filled(content: bytes, texts: list[str]) -> bytes:
-    """Return the document with other HTML, of the same spans, in each text."""
+    """Return the document with other HTML in each text; the HTML has the same spans."""
     document = _Document(content)
     for places, text in zip(document.texts(), texts, strict=True):
         text_places.fill(places, text)
@@ -123,23 +123,24 @@ class _Document:
 
     def texts(self) -> list[list[text_places.Slot]]:
         """Return the slots of each text."""
-        return [text for one in self._read.values() for text in one.texts]
+        return [text for part in self._read.values() for text in part.texts]
 
     def left(self) -> set[str]:
-        """Return the names of what is not translated."""
-        found = {name for one in self._read.values() for name in one.left}
+        """Return names of the parts that are not translated."""
+        names = {name for part in self._read.values() for name in part.left}
         for member, data in self._members.items():
             name = posixpath.basename(member.filename)
             if name.endswith(".rels"):
                 kinds = re.findall(rb'\bType\s*=\s*["\'][^"\']*/(\w+)["\']', data)
-                found |= {_UNREAD[kind.decode()] for kind in kinds if kind.decode() in _UNREAD}
+                names |= {_UNREAD[kind.decode()] for kind in kinds if kind.decode() in _UNREAD}
             elif name == "manifest.xml" and b"oleobject" in data:
-                found.add("embedded files")
+                names.add("embedded files")
             elif name in ("core.xml", "meta.xml") and self._has_properties(data):
-                found.add("properties")
-        return found
+                names.add("properties")
+        return names
 
     def _has_properties(self, data):
+        """Return whether a file of properties has a title, a subject or keywords."""
         try:
             tree = etree.fromstring(data, self._parser)
         except etree.XMLSyntaxError:
@@ -150,7 +151,7 @@ class _Document:
         )
 
     def closed(self) -> bytes:
-        """Return the document with the changed trees."""
+        """Return the document as a file, with the changed trees."""
         for member in [x for x, read in self._read.items() if read.texts]:
             document = self._trees[member].getroottree()
             self._members[member] = etree.tostring(

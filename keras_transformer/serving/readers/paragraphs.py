@@ -36,7 +36,7 @@ ALONE = frozenset(
 )
 BREAKS = frozenset(["w:br", "w:cr", "w:tab", "w:ptab", "a:br", "text:tab", "text:line-break"])
 HYPHENS = {"w:noBreakHyphen": "-", "w:softHyphen": ""}
-# Something between two words, perhaps without a space around it.
+# Objects that separate two words, even without a space around them.
 OBJECTS = frozenset(["w:sym", "w:object", "wp:inline", "m:oMath", "text:s"])
 
 
@@ -49,7 +49,7 @@ class _Paragraph:
         self._can_join = False
 
     def add(self, element: Any, place: str) -> None:
-        """Add the text of a place."""
+        """Add the text at `place`, "text" or "tail", of an element."""
         if not getattr(element, place):
             return
         slots = self.texts[-1]
@@ -58,13 +58,13 @@ class _Paragraph:
         self._can_join = True
 
     def add_object(self) -> None:
-        """Note something between two words."""
+        """Note an object between two words."""
         if self.texts[-1]:
             self.texts[-1][-1].ends_at_object = True
         self._can_join = False
 
     def end_text(self) -> None:
-        """Begin another text."""
+        """End the current text, and begin another."""
         self.texts.append([])
         self._can_join = False
 
@@ -74,11 +74,11 @@ class Paragraphs:
 
     Args:
         tree: Root of the tree.
-        is_master: Whether placeholders only show what to put there, as in a slide master.
+        is_master: Whether the tree is of a slide master, whose placeholders are not read.
 
     Attributes:
         texts: The slots of each text that has letters, in the order of the tree.
-        left: Names of what is there but no text here.
+        left: Names of parts whose words are not read.
     """
 
     def __init__(self, tree: Any, is_master: bool = False):
@@ -90,7 +90,7 @@ class Paragraphs:
         self.texts = [x for x in every if any(map(str.isalpha, "".join(slot.text for slot in x)))]
 
     def _walk(self, element, paragraph):
-        """Collect the texts in an element of a paragraph, or of none."""
+        """Collect the texts in an element; `paragraph` is the one around it, or None."""
         if not isinstance(element.tag, str):  # a comment
             return
         name = name_of(element)
@@ -132,7 +132,7 @@ class Paragraphs:
 
 
 def _is_placeholder(element, name):
-    """Return whether a shape of a master is one that slides fill."""
+    """Return whether a shape of a slide master is a placeholder: slides have its text."""
     if name == "p:sp":
         return any(name_of(x) == "p:ph" for x in element.iter())
     return element.get(_PLACEHOLDER) == "true"
@@ -154,7 +154,7 @@ def _attributes(element, name):
 
 
 def _part_at_tabs(paragraph):
-    """Part the runs of a paragraph of DrawingML at tabs, which are characters there."""
+    """Split the runs of a DrawingML paragraph at tabs, which are characters in its texts."""
     for run in [x for x in paragraph if name_of(x) == "a:r"]:
         for words in [x for x in run if name_of(x) == "a:t" and "\t" in (x.text or "")]:
             *pieces, words.text = re.split("(\t)", words.text)
@@ -165,7 +165,7 @@ def _part_at_tabs(paragraph):
 
 
 def _is_break(element, name):
-    """Return whether what follows is another text; several spaces stand for a tab."""
+    """Return whether an element ends a text. Several spaces count as a tab."""
     is_wide = name == "text:s" and element.get(f"{_TEXT}c", "1") not in ("0", "1")
     return name in BREAKS or is_wide or (name == "a:t" and element.text == "\t")
 

@@ -1,9 +1,9 @@
-"""Subtitles, SubRip and WebVTT: their texts, and the same file with other texts.
+"""Subtitle files, SubRip and WebVTT: read their texts, and write the file with other texts.
 
-A text is what one speaker says in one subtitle. Marks around it (dashes of speakers, notes of
-songs, positions) are kept aside, tags inside it (italics, colours, voices) become tags of HTML.
+A text is what one speaker says in one subtitle. Marks around it (dashes of speakers, musical notes,
+positions) are stored apart; tags inside it (italics, colours, voices) become HTML tags.
 
-Not parsed by the package srt, whose regular expressions take hours for some hundred kB of digits.
+The package srt is not used: its regular expressions take hours for some hundred kB of digits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TOKENS = re.compile(
     r"|(?P<mark>[♩♪♫♬]+)|(?P<dash>[-–—‐]|>>+)|(?P<space>\s+|\\[Nnh])",
     re.IGNORECASE,
 )
-# Positions and the like: they hold for the whole subtitle, wherever they stand.
+# Positions and similar codes: they apply to the whole subtitle, wherever they are in it.
 _WHOLE = re.compile(r"\{\\?(?!\\?[ibus][01]\})", re.IGNORECASE)
 _SPEAKER = re.compile(r"(?:<[^<>]*+>|\{[^{}]*+\}|\s)*+(?:[-–—‐](?!-)|>>|[♩♪♫♬])")
 _SONG_END = re.compile(r"[♩♪♫♬](?:<[^<>]*+>|\s)*+\Z")
@@ -28,18 +28,18 @@ _NUMBERED = re.compile(r'<(?:span|img) id="(\d+)">|(</span>)|(<[^<>]*>)|([^<]+)'
 
 @dataclass
 class _Text:
-    """A text: its lines [begin, end) of the file, and what is kept aside."""
+    """A text: its lines [begin, end) of the file, and the marks and tags that are stored apart."""
 
     begin: int
     end: int
     lead: str = ""
     marked: str = ""
     trail: str = ""
-    tags: list[tuple[str, str]] = field(default_factory=list)  # opening and closing of each number
+    tags: list[tuple[str, str]] = field(default_factory=list)  # opening and closing tag, by number
 
 
 def read(content: bytes) -> tuple[list[str], list[str]]:
-    """Return the HTML of each text, in one line, with numbered tags; nothing is left out.
+    """Return the HTML of each text, in one line, with numbered tags; and an empty list.
 
     Raises:
         ValueError: If there are no subtitles, or the content is not UTF-8.
@@ -49,7 +49,7 @@ def read(content: bytes) -> tuple[list[str], list[str]]:
 
 
 def filled(content: bytes, texts: list[str]) -> bytes:
-    """Return the file with another text for each, in as many lines as before."""
+    """Return the file with its texts replaced; each text keeps its number of lines."""
     lines, places, is_web = _read(content)
     result, done = [], 0
     for place, text in zip(places, texts, strict=True):
@@ -68,14 +68,14 @@ def _read(content):
         raise ValueError(f"file must hold SubRip or WebVTT subtitles, got {lines[0]!r:.60}")
     texts = []
     for begin, end in zip(times, [*times[1:], len(lines)], strict=True):
-        if is_web:  # where an empty line ends a subtitle
+        if is_web:  # an empty line ends a subtitle
             end = next((i for i in range(begin + 1, end) if not lines[i].strip()), end)
         elif end < len(lines) and lines[end - 1].strip().isdecimal():
             end -= 1  # the number of the next subtitle
         while end > begin + 1 and not lines[end - 1].strip():
             end -= 1
         starts = [i for i in range(begin + 1, end) if _begins(lines, i, begin + 1)]
-        for first, last in zip(starts, [*starts[1:], end], strict=False):  # there may be none
+        for first, last in zip(starts, [*starts[1:], end], strict=False):  # may be empty
             text = _taken_apart(lines, first, last, is_web)
             if any(map(str.isalpha, re.sub("<[^<>]*>|&[a-z]+;", "", text.marked))):
                 texts.append(text)
@@ -88,6 +88,7 @@ def _begins(lines, i, first):
 
 
 def _taken_apart(lines, begin, end, is_web):
+    """Return the text in lines [begin, end), with its marks and tags stored apart."""
     source = "\n".join(lines[begin:end])
     tokens, place, has_words = [], 0, False
     for token in _TOKENS.finditer(source):
@@ -96,7 +97,7 @@ def _taken_apart(lines, begin, end, is_web):
         kind = token.lastgroup
         if kind == "tag" and _WHOLE.match(token[0]):
             kind = "mark"
-        elif kind == "dash":  # of a speaker, if nothing but tags is before it
+        elif kind == "dash":  # the mark of a speaker, if only tags precede it
             kind = "text" if has_words or token.start() > place else "mark"
         has_words = has_words or kind == "text" or token.start() > place
         tokens.append((kind, token[0]))
@@ -118,7 +119,7 @@ def _taken_apart(lines, begin, end, is_web):
 
 
 def _as_html(tokens, tags, is_web):
-    """Return the HTML of tokens, and add the tags that it numbers to `tags`."""
+    """Return tokens as HTML with numbered tags, and append the original tags to `tags`."""
     parts, opened = [], []
     for kind, raw in tokens:
         if kind == "text":
@@ -145,7 +146,7 @@ def _closes(opening, tag):
 
 
 def _restored(place, translation, is_web):
-    """Return the translation with the tags that the file had."""
+    """Return the translation with the file's tags in place of the numbered ones."""
     parts, opened = [], []
     for number, closing, other, text in _NUMBERED.findall(translation):
         if number:

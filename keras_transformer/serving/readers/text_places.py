@@ -1,6 +1,6 @@
 """Places for text in the XML of office documents, and translations put into them.
 
-A text is made of slots: one for each part of another format, so that a translation keeps formats.
+A text consists of slots, one for each part with the same format, so that translations keep formats.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PARTS = re.compile(r'<span id="(\d+)">(.*?)</span>|([^<]+)', re.DOTALL)
 
 
 def name_of(element: Any) -> str:
-    """Return the name of an element with its usual prefix, such as "w:t"; "" of others."""
+    """Return an element's name with its usual prefix, such as "w:t"; "" for other namespaces."""
     if not isinstance(element.tag, str):  # a comment
         return ""
     uri, _, local = element.tag[1:].partition("}")
@@ -48,12 +48,12 @@ def name_of(element: Any) -> str:
 
 
 class Slot:
-    """A place for text: in an element ("text"), after it ("tail"), or an attribute of it.
+    """A place for text: inside an element ("text"), after it ("tail"), or in an attribute.
 
-    Adjacent places of the same format are one slot: Word divides words that it has checked.
+    Adjacent places of the same format are one slot, because Word divides words that it has checked.
 
     Attributes:
-        ends_at_object: Whether something follows that parts words, with no space on either side.
+        ends_at_object: Whether an object follows that separates words, even without spaces.
     """
 
     def __init__(self, element: Any, place: str, is_attribute: bool = False):
@@ -81,7 +81,7 @@ class Slot:
                 element.set("{http://www.w3.org/XML/1998/namespace}space", "preserve")
 
     def joins(self, element: Any, place: str) -> bool:
-        """Take the next place into the slot if it has the same format; return whether it has."""
+        """Add the next place to the slot if it has the same format; return whether it was added."""
         last, before = self._places[-1]
         if name_of(last) in WORDS:
             is_same = _next(last) is element or (
@@ -102,7 +102,7 @@ def _is_nothing(element):
 
 
 def _next(element):
-    """Return the next sibling that is something."""
+    """Return the next sibling that has content or meaning; None if there is none."""
     element = element.getnext()
     while element is not None and _is_nothing(element):
         element = element.getnext()
@@ -110,19 +110,19 @@ def _next(element):
 
 
 def _is_next_run(last, element):
-    """Return whether a text begins the run after that of the `last` one, in the same format."""
-    one, other = last.getparent(), element.getparent()
-    first = next(x for x in other if not (_is_nothing(x) or name_of(x) in HIDDEN))
+    """Return whether `element` begins the run after that of `last`, in the same format."""
+    last_run, next_run = last.getparent(), element.getparent()
+    first = next(x for x in next_run if not (_is_nothing(x) or name_of(x) in HIDDEN))
     return (
         first is element
-        and _next(one) is other
-        and one.tag == other.tag
-        and _format(one) == _format(other)
+        and _next(last_run) is next_run
+        and last_run.tag == next_run.tag
+        and _format(last_run) == _format(next_run)
     )
 
 
 def _format(run):
-    """Return the format of a run of Word or PowerPoint, which languages are no part of."""
+    """Return the format of a run of Word or PowerPoint, without the marks of languages."""
     for child in run:
         if name_of(child) in ("w:rPr", "a:rPr"):
             inner = [x for x in child if etree.QName(x).localname not in _LANGUAGE]
@@ -141,28 +141,28 @@ def marked(slots: list[Slot]) -> str:
 
 
 def _has_space_after(slots, i):
-    """Return whether an object parts a slot's text from the next one's that would else be glued."""
+    """Return whether only an object, and no space, separates a slot's text from the next one's."""
     if not slots[i].ends_at_object or i + 1 == len(slots):
         return False
     return not (slots[i].text[-1:].isspace() or slots[i + 1].text[:1].isspace())
 
 
-def _with_space_as_before(slots, i, one, other):
-    """Return the translations of two neighbours, with the space between them where it was."""
-    is_apart = one[-1:].isspace() or other[:1].isspace()
-    if not (one and other and is_apart) or slots[i].text[-1:].isspace():
-        return one, other
+def _with_space_as_before(slots, i, first, second):
+    """Return the translations of two adjacent slots, with the space between them as before."""
+    is_apart = first[-1:].isspace() or second[:1].isspace()
+    if not (first and second and is_apart) or slots[i].text[-1:].isspace():
+        return first, second
     if slots[i + 1].text[:1].isspace():
-        return one.rstrip(), " " + other.lstrip()
-    return (one.rstrip(), other.lstrip()) if slots[i].ends_at_object else (one, other)
+        return first.rstrip(), " " + second.lstrip()
+    return (first.rstrip(), second.lstrip()) if slots[i].ends_at_object else (first, second)
 
 
 def fill(slots: list[Slot], translation: str) -> None:
-    """Put a translation into the slots; if their order has changed, all into the longest slot.
+    """Put a translation into slots; if their order has changed, all of it into the longest.
 
     Args:
         slots: The slots of a text.
-        translation: HTML as that of `marked`.
+        translation: HTML with the spans of `marked`.
     """
     order, texts = [], {i: "" for i in range(len(slots))}
     last, before = None, ""

@@ -1,1 +1,1 @@
-"""Engines of a translator: what runs its model, behind one interface."""
+"""Engines: Keras, CTranslate2, PyTorch's compiler and exported models behind one interface."""

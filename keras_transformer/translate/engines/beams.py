@@ -1,11 +1,11 @@
-"""The end of our beam search, found from what CTranslate2's beam search shows of itself.
+"""The results of our beam search, derived from the beams that CTranslate2 returns.
 
-Both searches keep the same beams: at each step the best unfinished extensions, while those that
-reach EOS among the best are set aside. They differ in when a text is done and in how it is scored.
-CTranslate2 shows a beam's sum of log-probabilities when the beam finishes, or when the maximum
-length is reached. So a search of CTranslate2 that never ends early, up to some length, shows all
-that finished up to there, and the beams at that length; from that follows where our search ends,
-or which length must be looked at next.
+Both searches keep the same beams: at each step the best unfinished extensions; extensions among the
+best that reach EOS are set aside as finished. The searches differ in when they end and in how they
+score. CTranslate2 returns a beam's sum of log-probabilities when the beam finishes, or when the
+maximum length is reached. So if CTranslate2 searches up to some length without ending early, it
+returns all beams that finished within this length, and the unfinished beams at this length. From
+these follows where our search ends, or up to which length CTranslate2 must search next.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Beam:
     """A beam of CTranslate2.
 
     Args:
-        ids: Its tokens, with those of the prefix and with EOS.
+        ids: Ids of its tokens, prefix and EOS included.
         total: Sum of the tokens' log-probabilities.
         ended: Whether the last token is EOS.
     """
@@ -39,21 +39,21 @@ def penalty(length: int, search: Search) -> float:
 
 
 class BeamEnd:
-    """Where our beam search of a text ends, and with what.
+    """The end of our beam search for one text: its length and its hypotheses.
 
-    Use: let CTranslate2 search up to the length `next`, pass what it shows to `add`, and repeat
-    until `found` is not None or `hidden` is set.
+    Use: let CTranslate2 search up to the length `next`, pass its beams to `add`, and repeat until
+    `found` is not None or `hidden` is set.
 
     Args:
         search: Options of the search, with a beam of 2 or more.
-        limit: Maximum tokens of the text; with `forced_eos` the last one must be EOS.
-        length: The length to look at first, 1 or more.
+        limit: Maximum tokens of the translation; with `forced_eos` the last one must be EOS.
+        length: The length of the first search of CTranslate2, at least 1.
 
     Attributes:
-        last: The greatest length to look at, `limit - 1` with `forced_eos`, else `limit`.
-        next: The length to look at next. At `last`, `add` needs what becomes of the beams there.
+        last: The greatest length to search: `limit - 1` with `forced_eos`, else `limit`.
+        next: The length to search next. At `last`, `add` also needs the argument `forced`.
         found: The hypotheses of our search, best first; None: not known yet.
-        hidden: Whether CTranslate2 does not show enough to know them.
+        hidden: Whether the beams that CTranslate2 returns do not suffice to find them.
     """
 
     def __init__(self, search: Search, limit: int, length: int):
@@ -63,17 +63,18 @@ class BeamEnd:
         self.found: list[Beam] | None = None
         self.hidden = False
         self._wanted = search.num_hypotheses or search.beam_size
-        self._last = 0  # the greatest length looked at
-        self._ended: list[Beam] = []  # those that finished up to there
-        self._floor: dict[int, float] = {}  # of the best beam at a length: at least this much,
-        self._roof: dict[int, float] = {}  # and at most this much
+        self._last = 0  # the greatest length searched so far
+        self._ended: list[Beam] = []  # beams that finished within that length
+        # Bounds of the total of the best unfinished beam, by length: lower and upper.
+        self._floor: dict[int, float] = {}
+        self._roof: dict[int, float] = {}
 
     def add(self, paths: Sequence[Beam], forced: Iterable[Beam] = ()) -> None:
-        """Take what CTranslate2 showed up to the length `next`.
+        """Add the results of CTranslate2's search up to the length `next`.
 
         Args:
-            paths: All that finished, and the beams at that length.
-            forced: At `last`: the beams at that length, with `forced_eos` each with EOS.
+            paths: All beams that finished, and the unfinished beams at that length.
+            forced: Only at `last`: the unfinished beams again, with `forced_eos` each with EOS.
         """
         length = self.next
         ended = sorted((x for x in paths if x.ended), key=lambda x: (len(x.ids), -x.total))
@@ -94,14 +95,16 @@ class BeamEnd:
             self._decide()
 
     def _worst_of(self, length):
-        """Return the total of the worst that ends at a length: if all the best do, beams are below.
+        """Return the lowest total of the beams that end at a length; -infinity if none does.
 
-        It is not that of the last look: sums of the same tokens differ by rounding.
+        If CTranslate2 returns no unfinished beam at this length, this total bounds them. It is
+        taken from `_ended`, with which it will be compared: sums of the same tokens differ between
+        searches by rounding.
         """
         return min((x.total for x in self._ended if len(x.ids) == length), default=-math.inf)
 
     def _hides(self, beam):
-        """Return whether a beam that is not shown, of at most this total, may be among the best."""
+        """Return whether a missing beam, with at most the total `beam`, may be among the best."""
         if any(t < self.limit and self._holds(t, roof) for t, roof in self._roof.items()):
             return False
         best = self._best(self.limit)
@@ -109,7 +112,10 @@ class BeamEnd:
         return len(best) < self._wanted or self._score(best[self._wanted - 1]) <= bound
 
     def _decide(self):
-        """Find the first length at which our search may end, and one at which it does."""
+        """Set `found` if the end of our search is certain, else `next`.
+
+        It compares the first length at which our search may end with the first at which it does.
+        """
         first = None
         for t in (*range(1, self._last + 1), self.limit):
             if t in self._roof and self._holds(t, self._roof[t]):
@@ -125,7 +131,7 @@ class BeamEnd:
         self.next = min(self.last, self._last + max(8, self._last // 2))
 
     def _holds(self, t, beam):
-        """Return whether our search ends at length t if this is the total of its best beam."""
+        """Return whether our search ends at length t if its best unfinished beam has this total."""
         if t == self.limit:
             return True
         best, search = self._best(t), self.search

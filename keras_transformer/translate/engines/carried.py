@@ -1,6 +1,6 @@
-"""Table of the search options that each engine accepts; it refuses the others by name.
+"""The search options that each engine accepts; other options raise an error that names them.
 
-`docs/deploy.md` has a table of it, which a test compares with the engines.
+`docs/deploy.md` shows them as a table, which a test compares with the engines.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any
 from keras_transformer.running.inputs import Request
 from keras_transformer.search import Search, merged
 
-# Arguments of a request that are options of a search, too.
+# Fields of `Request` that count as search options here.
 OF_REQUEST = ("prefixes", "constraint", "strict")
 _DEFAULTS = {x.name: x.default for kind in (Search, Request) for x in dataclasses.fields(kind)}
 
 
 @dataclass(frozen=True)
 class Carried:
-    """The options that an engine carries.
+    """The search options that an engine accepts.
 
     Args:
-        kind: What the engine is, in messages.
-        names: Names of options of `Search` and of `OF_REQUEST`.
-        fixed: Whether the other options of `Search` were given values earlier: then their defaults
-            are refused, too.
+        kind: Description of the engine in error messages.
+        names: Names of the accepted options: fields of `Search`, and names in `OF_REQUEST`.
+        fixed: Whether the values of all other options were fixed at export. If so, these options
+            are refused even with their default values.
     """
 
     kind: str
@@ -34,16 +34,16 @@ class Carried:
     fixed: bool = False
 
     def check(self, given: Mapping[str, Any]) -> None:
-        """Raise ValueError if one of these options, given by name, is not carried."""
+        """Raise ValueError if one of the options, values by name, is not accepted."""
         for name, value in given.items():
             is_default = value is _DEFAULTS[name] or value == _DEFAULTS[name]
             if name not in self.names and not (is_default and not self.fixed):
                 raise ValueError(f"{name} must be left out for {self.kind}, got {value!r}")
 
     def check_request(self, request: Request) -> None:
-        """Raise ValueError if a request has an option that is not carried."""
-        given = {name: getattr(request, name) for name in OF_REQUEST}
-        self.check({x: value for x, value in given.items() if value is not _DEFAULTS[x]})
+        """Raise ValueError if a request sets an option that is not accepted."""
+        values = {name: getattr(request, name) for name in OF_REQUEST}
+        self.check({x: value for x, value in values.items() if value is not _DEFAULTS[x]})
 
     def options(
         self,
@@ -52,10 +52,10 @@ class Carried:
         defaults: Mapping[str, Any] | None = None,
         **others: Any,
     ) -> Search:
-        """Return the search options that a caller gave, see `Search.of`.
+        """Return the search options of a call, after a check; see `Search.of`.
 
         Raises:
-            ValueError: If an option is not carried.
+            ValueError: If an option is not accepted by the engine.
         """
         asked = {name: value for name, value in given.items() if name in accepted}
         self.check(merged(defaults or {}, asked))

@@ -1,4 +1,4 @@
-"""Load the engine of a translator by its name."""
+"""Loading of the engine of a translator, by the engine's name."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ def load_engine(
 
     Args:
         folder: Folder of the translator.
-        engine: One of `ENGINES`; of an exported translator, "keras".
-        precision: See `Translator.load`; of an exported translator, None.
+        engine: One of `ENGINES`; must be "keras" for an exported translator.
+        precision: See `Translator.load`; must be None for an exported translator.
 
     Returns:
-        The engine, the tokenizer and the `config.json`.
+        The engine, the tokenizer, and the contents of `config.json`: {} for an exported
+        translator.
 
     Raises:
         ImportError: If a package of the engine is missing.
-        ValueError: If the folder is no translator, or its engine does not fit.
+        ValueError: If the folder is not a translator, or `engine` cannot run it.
     """
     require(engine in ENGINES, "engine", engine, f"one of {ENGINES}")
     complete(folder)
@@ -47,10 +48,10 @@ def load_engine(
         return exported, exported.tokenizer, {}
     tokenizer, saved = read_with_sides(folder, "translator", precision)
     if engine == ctranslate2_engine.NAME:
-        own: Engine = CTranslate2Engine(Path(folder), saved, tokenizer, precision)
+        new_engine: Engine = CTranslate2Engine(Path(folder), saved, tokenizer, precision)
     else:
         kind = InductorEngine if engine == inductor_engine.NAME else KerasEngine
         model = load_model(folder, saved, tokenizer, precision)
-        own = kind(model, Shortlist.read(folder, tokenizer))
-    require_match(tokenizer, own.config)
-    return own, tokenizer, saved
+        new_engine = kind(model, Shortlist.read(folder, tokenizer))
+    require_match(tokenizer, new_engine.config)
+    return new_engine, tokenizer, saved

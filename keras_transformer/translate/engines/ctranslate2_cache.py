@@ -1,4 +1,4 @@
-"""Models for CTranslate2, converted once and kept in the folder of their translator."""
+"""Conversion of a model to CTranslate2's format, cached in the folder of its translator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keras_transformer.system.locks import waiting
 from keras_transformer.text import Tokenizer
 
 CACHE, LOCK, FACTS = ".ctranslate2", ".ctranslate2.lock", "converted.json"
-FORMAT = 1  # of the converted models; those of another number are converted again
+FORMAT = 1  # version of the cache; models of another version are converted again
 _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -28,9 +28,9 @@ def converted(
 ) -> Iterator[tuple[Path, Any]]:
     """Yield the folder of the converted model, and the model's config.
 
-    The converted model is in `.ctranslate2` inside the folder. It is made if it is missing, or was
-    made of another model; other processes wait meanwhile. If the folder cannot be written to, a
-    temporary folder takes its place, which is removed at the end.
+    The converted model is in the subfolder `.ctranslate2`. It is written if it is missing or was
+    converted from other files; meanwhile, other processes wait. If the folder is read-only, the
+    model is converted into a temporary folder, which is removed at the end.
 
     Args:
         folder: Folder of a saved translator.
@@ -59,12 +59,13 @@ def converted(
 
 
 def _origin(place):
-    """Return what a converted model was made of; None if there is none."""
+    """Return the versions and fingerprint that a model was converted from; None: no such model."""
     path = place / FACTS
     return read_json(path)["origin"] if path.is_file() else None
 
 
 def _convert(folder, saved, tokenizer, place, origin):
+    """Convert a model to CTranslate2's format, and write it with its origin."""
     try:
         model = load_model(folder, saved, tokenizer, "float32")
         with replacing(place) as temporary:

@@ -1,4 +1,4 @@
-"""The engine of CTranslate2: its computation, with the results of our own search."""
+"""The engine "ctranslate2": CTranslate2 computes, and the results are those of our own search."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import warnings
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from keras_transformer.config import require
 from keras_transformer.models import EncoderDecoder
-from keras_transformer.running.inputs import Request, encoded, most_tokens
+from keras_transformer.running.inputs import Request, encoded_pairs, most_tokens
 from keras_transformer.running.runner import until_end
 from keras_transformer.running.scoring import same_number
 from keras_transformer.saved.folder import load_model
@@ -34,20 +33,21 @@ NAME = "ctranslate2"
 
 
 class CTranslate2Engine:
-    """The engine that computes with CTranslate2 and finds what our own search finds.
+    """An engine that computes with CTranslate2 and returns the hypotheses of our own search.
 
-    The model is converted once, see `ctranslate2_cache`. The Keras model is loaded only for what
-    CTranslate2 cannot do: attention, and the few texts whose search it hides, see `beams.BeamEnd`.
+    The model is converted once, see `ctranslate2_cache`. The Keras model is loaded only if it is
+    needed: for attention weights, which CTranslate2 does not return, and for the few texts whose
+    hypotheses cannot be derived from CTranslate2's beams, see `beams.BeamEnd`.
 
     Args:
         folder: Folder of a saved translator.
         saved: Its `config.json`.
         tokenizer: Its tokenizer.
-        precision: As in `Translator.load`; None: float32.
+        precision: See `Translator.load`; None: "float32".
 
     Raises:
         ImportError: If the package `ctranslate2` is missing.
-        ValueError: If CTranslate2 cannot represent the model, such as one with 8-bit weights.
+        ValueError: If CTranslate2 cannot represent the model, for example one with 8-bit weights.
     """
 
     def __init__(
@@ -61,7 +61,8 @@ class CTranslate2Engine:
         self._precision = precision
         self._pieces = {side: tokenizer.pieces_of(side) for side in ("source", "target")}
         self._ids = {piece: i for i, piece in enumerate(self._pieces["target"])}
-        self._growth = deque([1.0], maxlen=500)  # translations' tokens for one of their sources
+        # Target tokens per source token of recent translations: a first guess of lengths.
+        self._growth = deque([1.0], maxlen=500)
         device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
         with converted(folder, saved, tokenizer) as (place, self.config):
             self._translator = ctranslate2.Translator(
@@ -85,36 +86,35 @@ class CTranslate2Engine:
     def search(
         self, tokenizer: Tokenizer, request: Request, search: Search
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each text, best first; an empty text gets one that is empty.
+        """Return the hypotheses of each text, best first; an empty text gets an empty hypothesis.
 
         Raises:
-            ValueError: If an option is one that CTranslate2 cannot do.
+            ValueError: If the request has an option that this engine does not accept.
         """
         CTRANSLATE2.check_request(request)
         most = len(self._ids) // 2
         accepted = f'at most {most}, half the vocabulary, for engine="{NAME}"'
         require(search.beam_size <= most, "beam_size", search.beam_size, accepted)
         config = self.config
-        full, sources, begun = request.encoded(tokenizer, config.max_length)
-        limits = most_tokens(sources, begun, len(full), search, config.max_length).tolist()
+        request = request.read(tokenizer)
+        full, sources, prefixes = request.encoded(tokenizer, config.max_length)
+        limits = most_tokens(sources, prefixes, len(full), search, config.max_length).tolist()
         rows = [
             Row(self._tokens("source", source), tuple(prefix), max(limit, len(prefix) + 1))
-            for source, prefix, limit in zip(sources, begun, limits, strict=True)
+            for source, prefix, limit in zip(sources, prefixes, limits, strict=True)
         ]
         growth = float(np.quantile(self._growth, 0.9))
         RowSearch(self, search, request.tokens_per_batch, growth).run(rows)
         self._growth.extend(len(x.found[0].ids) / len(x.source) for x in rows if x.found)
-        found = [[Hypothesis("", 0.0)] for _ in request.texts]
-        self._decode(tokenizer, search, dict(zip(full, rows, strict=True)), found)
+        results = [[Hypothesis("", 0.0)] for _ in request.texts]
+        self._decode(tokenizer, search, dict(zip(full, rows, strict=True)), results)
         if rest := [i for i, row in zip(full, rows, strict=True) if row.found is None]:
-            texts, prefixes = [request.texts[i] for i in rest], request.prefixes
-            prefixes = None if prefixes is None else [prefixes[i] for i in rest]
-            again = replace(request, texts=texts, prefixes=prefixes)
-            with warnings.catch_warnings():  # of texts that are cut: they were given above
+            with warnings.catch_warnings():  # warnings about cut texts were issued above already
                 warnings.simplefilter("ignore", UserWarning)
-                for i, one in zip(rest, self._ours.search(tokenizer, again, search), strict=True):
-                    found[i] = one
-        return found
+                again = self._ours.search(tokenizer, request.part(rest), search)
+            for i, hypotheses in zip(rest, again, strict=True):
+                results[i] = hypotheses
+        return results
 
     def score(
         self,
@@ -123,27 +123,26 @@ class CTranslate2Engine:
         targets: Sequence[str],
         tokens_per_batch: int,
     ) -> list[float]:
-        """Return log p(target | source) of each pair; the arguments are those of `score_pairs`."""
-        limit, given = self.config.max_length, len(tokenizer.target_frame.before)
-        source_ids = encoded(tokenizer, sources, "sources", limit, strict=True)
-        target_ids = encoded(tokenizer, targets, "targets", limit, strict=True)
+        """Return log p(target | source) of each pair, see `running.scoring.score_pairs`."""
+        limit, num_forced = self.config.max_length, len(tokenizer.target_frame.before)
+        source_ids, target_ids = encoded_pairs(tokenizer, sources, targets, limit)
         same_number(source_ids, target_ids)
         rows = [Row(self._tokens("source", ids), (), limit) for ids in source_ids]
         ends = [until_end(ids, self.config.eos_ids) for ids in target_ids]
         logs = self.log_probabilities(rows, ends, tokens_per_batch)
-        return [float(np.sum(x[given:], dtype="float64")) for x in logs]
+        return [float(np.sum(x[num_forced:], dtype="float64")) for x in logs]
 
     def log_probabilities(
         self, rows: Sequence[Row], targets: Sequence[Sequence[int]], tokens_per_batch: int
     ) -> list[list[float]]:
-        """Return the log-probability of each token of a target, and last of EOS.
+        """Return the log-probabilities of the tokens of each target, EOS last.
 
         Args:
             rows: The sources.
-            targets: Ids of a target for each, without EOS.
+            targets: Token ids of one target per row, without EOS.
             tokens_per_batch: Maximum tokens per side of a batch, padding included.
         """
-        found: list[list[float]] = [[] for _ in rows]
+        logs: list[list[float]] = [[] for _ in rows]
         lengths = [max(len(x.source), len(y)) for x, y in zip(rows, targets, strict=True)]
         for chosen in shares(lengths, tokens_per_batch):
             scored = self._translator.score_batch(
@@ -151,20 +150,20 @@ class CTranslate2Engine:
                 [self._tokens("target", targets[i]) for i in chosen],
                 max_input_length=0,
             )
-            for i, one in zip(chosen, scored, strict=True):
-                found[i] = list(one.log_probs)
-        return found
+            for i, result in zip(chosen, scored, strict=True):
+                logs[i] = list(result.log_probs)
+        return logs
 
     def beams(
         self, rows: Sequence[Row], beam_size: int, length: int, **options: Any
     ) -> list[list[Beam]]:
-        """Return what CTranslate2 finds for each row within a length.
+        """Return the beams that CTranslate2 finds for each row up to a length, best first.
 
         Args:
             rows: Sources and prefixes; either all have a prefix or none has.
             beam_size: Number of beams.
-            length: Maximum tokens, with those of the prefix and EOS.
-            options: Further options of CTranslate2.
+            length: Maximum tokens, prefix and EOS included.
+            options: Further options of `ctranslate2.Translator.translate_batch`.
         """
         prefixes = [self._tokens("target", row.prefix) for row in rows]
         results = self._translator.translate_batch(
@@ -179,8 +178,8 @@ class CTranslate2Engine:
             **options,
         )
         return [
-            [self._beam(*x) for x in zip(found.hypotheses, found.scores, strict=True)]
-            for found in results
+            [self._beam(*x) for x in zip(result.hypotheses, result.scores, strict=True)]
+            for result in results
         ]
 
     def _beam(self, tokens, total):
@@ -191,30 +190,30 @@ class CTranslate2Engine:
         pieces = self._pieces[side]
         return [pieces[i] for i in ids]
 
-    def _decode(self, tokenizer, search, rows, found):
-        """Write the texts of the rows that have hypotheses into `found`."""
+    def _decode(self, tokenizer, search, rows, results):
+        """Decode the hypotheses of the rows that have some, and put them into `results`."""
         places = [(i, x) for i, row in rows.items() for x in row.found or ()]
         texts = tokenizer.decode_target([x.ids for _, x in places])
         for i, row in rows.items():
             if row.found is not None:
-                found[i] = []
+                results[i] = []
         for (i, x), text in zip(places, texts, strict=True):
             score = x.total / penalty(len(x.ids), search)
             if not math.isfinite(score):
                 raise ValueError(f"model must give finite scores, got {score}: are weights NaN?")
-            found[i].append(Hypothesis(text, score))
+            results[i].append(Hypothesis(text, score))
 
 
 def _threads():
-    """Return the number of threads of a computation: as many as our own engine uses."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
+    """Return the number of CPU threads per computation: `OMP_NUM_THREADS`, else all CPUs."""
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    if threads.isdecimal() and int(threads):
+        return int(threads)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _compute_type(precision, device):
-    """Return the type for CTranslate2; float32, with a warning, if it cannot compute in it here."""
+    """Return CTranslate2's compute type: the precision, or float32 if the device lacks it."""
     import ctranslate2
 
     if precision in ctranslate2.get_supported_compute_types(device):

@@ -1,4 +1,4 @@
-"""Engines of exported translators, SavedModels and ONNX graphs: they hold their own tokenizers."""
+"""Engines of exported translators, SavedModels and ONNX graphs, which contain their tokenizers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keras_transformer.translate.engines.carried import OF_ONNX, ONNX, SAVED_MOD
 from keras_transformer.translate.engines.ctranslate2_search import shares
 from keras_transformer.translate.pipeline import Hypothesis
 
-NONE = -1e8  # lower scores of a SavedModel: no hypothesis
+NONE = -1e8  # a SavedModel gives lower scores to places without a hypothesis
 
 
 def saved_model_in(folder: Path) -> Path | None:
@@ -34,8 +34,8 @@ def exported_engine(folder: str | os.PathLike) -> ExportedEngine | None:
     """Load the engine of a folder that an export wrote; None if it is not such a folder.
 
     Raises:
-        ImportError: If a package that runs it is missing.
-        ValueError: If it is a SavedModel of something else.
+        ImportError: If the package that runs the export is missing.
+        ValueError: If the folder has a SavedModel that is not a translator.
     """
     folder = Path(folder)
     if path := saved_model_in(folder):
@@ -46,10 +46,12 @@ def exported_engine(folder: str | os.PathLike) -> ExportedEngine | None:
 
 
 class Unavailable:
-    """Stand-in for a part that an exported translator keeps inside.
+    """Placeholder for a part that an exported translator gives no access to.
+
+    Any access to an attribute raises AttributeError.
 
     Args:
-        what: Name of the part.
+        what: Name of the part, for the message: "config", "model" or "tokenizer".
     """
 
     def __init__(self, what: str):
@@ -62,7 +64,7 @@ class Unavailable:
         )
 
     def between(self, source_language: str | None, target_language: str | None) -> Unavailable:
-        """Return the tokenizer itself; an exported one has the languages of its export.
+        """Return this object: the languages of an exported translator cannot be changed.
 
         Raises:
             ValueError: If a language is given.
@@ -74,10 +76,10 @@ class Unavailable:
 
 
 class ExportedEngine(abc.ABC):
-    """Engine of an exported translator.
+    """Base class of the engines of exported translators.
 
     Attributes:
-        carried: The options that it carries.
+        carried: The search options that the engine accepts.
     """
 
     carried: Carried
@@ -94,54 +96,55 @@ class ExportedEngine(abc.ABC):
         defaults: Mapping[str, Any] | None = None,
         **others: Any,
     ) -> Search:
-        """Return the search options that a caller gave, see `Search.of`.
+        """Return the search options of a call, see `Search.of`.
 
         Raises:
-            ValueError: If this engine does not take one.
+            ValueError: If this engine does not accept an option.
         """
         return self.carried.options(given, accepted, defaults, **{**self.defaults(), **others})
 
     def defaults(self) -> dict[str, Any]:
-        """Return options of this engine that differ from those of `Search`."""
+        """Return the defaults of this engine that differ from those of `Search`, by name."""
         return {}
 
     def search(self, tokenizer: Any, request: Request, search: Search) -> list[list[Hypothesis]]:
         """Return the hypotheses of each text, best first.
 
         Raises:
-            ValueError: If an argument is given that an exported translator does not take.
+            ValueError: If the request has an option that this engine does not accept.
         """
         self.carried.check_request(request)
         require_whole("tokens_per_batch", request.tokens_per_batch, 1)
         texts = request.texts
-        found: list[list[Hypothesis]] = [[] for _ in texts]
+        results: list[list[Hypothesis]] = [[] for _ in texts]
         costs = [estimate(text) for text in texts]
         for chosen in shares(costs, request.tokens_per_batch):
-            for i, one in zip(chosen, self.nbest([texts[i] for i in chosen], search), strict=True):
-                found[i] = one
-        return found
+            lists = self.nbest([texts[i] for i in chosen], search)
+            for i, hypotheses in zip(chosen, lists, strict=True):
+                results[i] = hypotheses
+        return results
 
     @abc.abstractmethod
     def nbest(self, texts: list[str], search: Search) -> list[list[Hypothesis]]:
-        """Return the hypotheses of texts that form a batch."""
+        """Return the hypotheses of each text of one batch, best first."""
 
     @abc.abstractmethod
     def score(
         self, tokenizer: Any, sources: Sequence[str], targets: Sequence[str], tokens_per_batch: int
     ) -> list[float]:
-        """Return log p(target | source) of each pair; the arguments are those of `score_pairs`."""
+        """Return log p(target | source) of each pair, see `running.scoring.score_pairs`."""
 
 
 def estimate(text: str) -> int:
-    """Return an estimate of the number of tokens of a text."""
+    """Return an estimate of the number of tokens of a text: one per four characters, plus one."""
     return 1 + len(text) // 4
 
 
 class SavedModelEngine(ExportedEngine):
-    """Engine of a SavedModel, whose search options are those of its export.
+    """Engine of a SavedModel, whose search options were fixed at its export.
 
     Args:
-        path: The folder of the SavedModel's version.
+        path: Folder with `saved_model.pb`.
     """
 
     carried = SAVED_MODEL
@@ -163,19 +166,19 @@ class SavedModelEngine(ExportedEngine):
             )
 
     def defaults(self) -> dict[str, Any]:
-        """Return the number of beams of the export."""
+        """Return the `beam_size` of the export, read from the shape of the output of `nbest`."""
         shape = self._model.signatures["nbest"].structured_outputs["translations"].shape
         return {} if shape[1] is None else {"beam_size": int(shape[1])}
 
     def translations(self, texts: Sequence[str]) -> list[str]:
-        """Return the best translation of texts that form a batch."""
-        found = self._call("translate", texts=texts)["translations"]
-        return [x.decode() for x in found.numpy().tolist()]
+        """Return the best translation of each text of one batch."""
+        lines = self._call("translate", texts=texts)["translations"]
+        return [x.decode() for x in lines.numpy().tolist()]
 
     def nbest(self, texts: Sequence[str], search: Search | None = None) -> list[list[Hypothesis]]:
-        """Return the hypotheses of texts that form a batch."""
-        found = self._call("nbest", texts=texts)
-        rows, scores = (found[name].numpy().tolist() for name in ("translations", "scores"))
+        """Return the hypotheses of each text of one batch, best first; `search` is not used."""
+        outputs = self._call("nbest", texts=texts)
+        rows, scores = (outputs[name].numpy().tolist() for name in ("translations", "scores"))
         return [
             [Hypothesis(x.decode(), score) for x, score in zip(*row, strict=True) if score > NONE]
             for row in zip(rows, scores, strict=True)
@@ -184,17 +187,17 @@ class SavedModelEngine(ExportedEngine):
     def score(
         self, tokenizer: Any, sources: Sequence[str], targets: Sequence[str], tokens_per_batch: int
     ) -> list[float]:
-        """Return log p(target | source) of each pair; the arguments are those of `score_pairs`."""
+        """Return log p(target | source) of each pair, from the signature `score`."""
         sources, targets = checked_texts(sources, "sources"), checked_texts(targets, "targets")
         same_number(sources, targets)
         costs = [max(map(estimate, pair)) for pair in zip(sources, targets, strict=True)]
-        found = [0.0] * len(sources)
+        logs = [0.0] * len(sources)
         for chosen in shares(costs, tokens_per_batch):
             pairs = dict(sources=[sources[i] for i in chosen], targets=[targets[i] for i in chosen])
             scores = self._call("score", **pairs)["scores"].numpy().tolist()
-            for i, one in zip(chosen, scores, strict=True):
-                found[i] = one
-        return found
+            for i, log in zip(chosen, scores, strict=True):
+                logs[i] = log
+        return logs
 
     def _call(self, name, **texts):
         tensors = {x: self._tf.constant(list(y), self._tf.string) for x, y in texts.items()}
@@ -227,18 +230,18 @@ class OnnxEngine(ExportedEngine):
         defaults: Mapping[str, Any] | None = None,
         **others: Any,
     ) -> Search:
-        """Return the search options that a caller gave; else those of the export."""
-        own = {**self._translator.facts.get("search", {}), **(defaults or {})}
-        return super().options(given, accepted, own, **others)
+        """Return the search options of a call; options not given are those of the export."""
+        all_defaults = {**self._translator.facts.get("search", {}), **(defaults or {})}
+        return super().options(given, accepted, all_defaults, **others)
 
     def nbest(self, texts: Sequence[str], search: Search) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each text."""
+        """Return the hypotheses of each text, best first; texts are translated one by one."""
         options = {name: getattr(search, name) for name in OF_ONNX}
-        found = [self._translator.nbest(text, **options) for text in texts]
-        return [[Hypothesis(*one) for one in row] for row in found]
+        rows = [self._translator.nbest(text, **options) for text in texts]
+        return [[Hypothesis(text, score) for text, score in row] for row in rows]
 
     def score(
         self, tokenizer: Any, sources: Sequence[str], targets: Sequence[str], tokens_per_batch: int
     ) -> list[float]:
-        """Refuse: the program of the graphs searches, but scores no given translation."""
+        """Raise ValueError: the ONNX program can search, but cannot score a given translation."""
         raise ValueError("score needs a saved translator or a SavedModel, got ONNX graphs")

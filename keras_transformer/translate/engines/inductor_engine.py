@@ -1,4 +1,4 @@
-"""The engine of PyTorch's compiler: our own search, compiled to C++."""
+"""The engine "inductor": our own search, compiled to C++ by PyTorch's compiler."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.translate.engines.keras_engine import KerasEngine
 
 NAME = "inductor"
-_EXAMPLES = ((2, 5), (3, 9))  # rows and tokens: all sizes that may differ do
+# Rows and tokens of two examples: the compiler keeps each size variable in which they differ.
+_EXAMPLES = ((2, 5), (3, 9))
 
 
 class InductorEngine(KerasEngine):
-    """The engine that compiles a search of the Keras model, with PyTorch on a processor.
+    """An engine that compiles the search with PyTorch, for the CPU.
 
-    The options of its first search are compiled, for texts of any number and length: what comes
-    before the loop, and a turn of the loop. The code has one thread, and weights of its own.
-    Samples, and searches with other options, a constraint or a shortlist are computed as by
-    `KerasEngine`, and so are scores.
+    The first search is compiled with its options, for any number and length of texts, in two parts:
+    the code before the loop, and one turn of the loop. The compiled code runs on one thread and
+    has its own copy of the weights. Sampling, scores, and searches with other options, a constraint
+    or a shortlist run as in `KerasEngine`.
 
     Args:
-        model: The model, in float32, whose weights do not change.
-        shortlist: As in `KerasEngine`.
+        model: The model, in float32. Its weights must not change afterwards.
+        shortlist: See `KerasEngine`.
 
     Raises:
-        ValueError: If the backend, the device or the precision is another.
+        ValueError: If the backend is not PyTorch, the device no CPU, or the precision not float32.
         ImportError: If there is no C++ compiler.
     """
 
@@ -57,58 +58,58 @@ class _Ahead(Runner):
     ) -> list[np.ndarray]:
         source, _, prefix, *others = arguments
         kind = key, prefix is None
-        fits = source.shape[1] > 1 and all(x is None for x in others)
-        if fits and self._first is None:
+        is_plain = source.shape[1] > 1 and all(x is None for x in others)
+        if is_plain and self._first is None:
             name = f"{type(model).__name__} {model.config} {kind}"
             self._first = kind, _compiled(self._packages, name, begin, arguments[:3])
-        if not fits or self._first is None or self._first[0] != kind:
+        if not is_plain or self._first is None or self._first[0] != kind:
             return super().search(model, key, begin, arguments, varying)
         return self._first[1](*arguments[:3])
 
 
 def _compiled(packages, name, begin, arguments):
-    """Return the function from the arguments of a search to its ids and scores."""
+    """Compile a search; return the function from its arguments to arrays of ids and scores."""
     are_given = [x is not None for x in arguments]
 
-    def begun(*given):
-        rest = iter(given)
+    def begin_with(*values):
+        rest = iter(values)
         return begin(*(next(rest) if is_given else None for is_given in are_given))
 
     with without_gradients(), portable():
         examples = [_example(arguments, rows, size) for rows, size in _EXAMPLES]
         turns = []
         for i, example in enumerate(examples, 2):
-            loop = begun(*example)
+            loop = begin_with(*example)
             state = loop.first
             for j in range(1, i):
                 state = loop.turn(j, *state)
             turns.append((i, *state))
-    start = packages.compiled(f"start {name}", lambda *x: begun(*x).first, examples)
-    turn = packages.compiled(f"turn {name}", loop.turn, turns)
-    # Which leaf is which, found once: to pack leaves into their tree takes long in each search.
+    start = packages.compiled(f"start {name}", lambda *x: begin_with(*x).first, examples)
+    flat_turn = packages.compiled(f"turn {name}", loop.turn, turns)
+    # The place of each leaf is looked up once: packing leaves into their tree is slow.
     leaves = range(len(keras.tree.flatten(loop.first)))
-    _, found, alive = keras.tree.pack_sequence_as(loop.first, leaves)
-    names, forced = sorted(found, key=found.get), alive["forced_BL"]
+    _, result_places, alive = keras.tree.pack_sequence_as(loop.first, leaves)
+    names, forced = sorted(result_places, key=result_places.get), alive["forced_BL"]
 
     def parts(leaves):
         return leaves[0], leaves[1 : 1 + len(names)], leaves[1 + len(names) :]
 
     def find(*arguments):
         leaves = start([x for x in arguments if x is not None])
-        body = lambda i, done, found, alive: parts(turn([i, done, *found, *alive]))  # noqa: E731
+        turn = lambda i, done, results, alive: parts(flat_turn([i, done, *results, *alive]))  # noqa: E731
         with without_gradients():
-            found = row_loop(body, leaves[forced].shape[1], *parts(leaves))
-            result = loop.result(dict(zip(names, found, strict=True)))
+            results = row_loop(turn, leaves[forced].shape[1], *parts(leaves))
+            result = loop.result(dict(zip(names, results, strict=True)))
         return [keras.ops.convert_to_numpy(x) for x in result]
 
     return find
 
 
 def _example(arguments, rows, size):
-    """Return those arguments that are given, of so many rows, with sources of a size."""
+    """Return the arguments that are not None, resized to `rows` rows and sources of `size`."""
     sizes = (size,), (), (size - 2,)
     return [
-        keras.ops.convert_to_tensor(np.resize(x, (rows, *own)))
-        for x, own in zip(arguments, sizes, strict=True)
+        keras.ops.convert_to_tensor(np.resize(x, (rows, *shape)))
+        for x, shape in zip(arguments, sizes, strict=True)
         if x is not None
     ]

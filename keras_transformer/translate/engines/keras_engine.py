@@ -1,4 +1,4 @@
-"""The engine of a translator by default: the Keras model, in any backend."""
+"""The default engine, "keras": the Keras model on any backend; and the interface of all engines."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Engine(Protocol):
         defaults: Mapping[str, Any] | None = None,
         **others: Any,
     ) -> Search:
-        """Return the search options that a caller gave, see `Search.of`."""
+        """Return the search options of a call, see `Search.of`."""
         ...
 
     def search(
         self, tokenizer: Tokenizer, request: Request, search: Search
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each text, best first; an empty text gets one that is empty."""
+        """Return the hypotheses of each text, best first; an empty text gets an empty one."""
         ...
 
     def score(
@@ -54,16 +54,16 @@ class Engine(Protocol):
         targets: Sequence[str],
         tokens_per_batch: int,
     ) -> list[float]:
-        """Return log p(target | source) of each pair, as `scoring.score_pairs` does."""
+        """Return log p(target | source) of each pair, see `running.scoring.score_pairs`."""
         ...
 
 
 class KerasEngine:
-    """The engine that computes with the Keras model.
+    """An engine that computes with the Keras model.
 
     Args:
         model: The model.
-        shortlist: The translator's shortlist; None: searches refuse the option `shortlist`.
+        shortlist: The translator's shortlist; None: the search option `shortlist` is refused.
     """
 
     def __init__(self, model: EncoderDecoder, shortlist: Shortlist | None = None):
@@ -82,15 +82,18 @@ class KerasEngine:
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each text, best first."""
 
+        request = request.read(tokenizer)
+
         def find(request, search):
-            run = self._runner, self.model, tokenizer, request, search, self.shortlist
-            return search_texts(*run)
+            return search_texts(
+                self._runner, self.model, tokenizer, request, search, self.shortlist
+            )
 
         if isinstance(request.constraint, Glossary):
             return search_with_terms(find, tokenizer, self.config, request, search)
-        fits = request.constraint is None or hasattr(request.constraint, "start")
+        can_start = request.constraint is None or hasattr(request.constraint, "start")
         accepted = "None, a Glossary, or an object with a method start"
-        require(fits, "constraint", request.constraint, accepted)
+        require(can_start, "constraint", request.constraint, accepted)
         return find(request, search)
 
     def score(
@@ -100,5 +103,5 @@ class KerasEngine:
         targets: Sequence[str],
         tokens_per_batch: int,
     ) -> list[float]:
-        """Return log p(target | source) of each pair; the arguments are those of `score_pairs`."""
+        """Return log p(target | source) of each pair, see `running.scoring.score_pairs`."""
         return score_pairs(self._runner, self.model, tokenizer, sources, targets, tokens_per_batch)

@@ -4,8 +4,8 @@
 
 Requires only numpy, onnxruntime and sentencepiece; copy and change this file as needed. Texts are
 translated one by one, with the beam search of Wu et al. 2016: it ends when `beam_size` hypotheses
-are finished and the best of them scores at least as high as every unfinished hypothesis. Options
-of the search in `translator.json` take the place of those below.
+are finished and the best of them scores at least as high as every unfinished hypothesis. Search
+options in `translator.json` override the defaults below.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ NEVER = -1e9
 OPTIONS = {
     "beam_size": 4,  # hypotheses kept
     "length_penalty": 0.6,  # alpha of Wu et al. 2016; higher values favour longer texts
-    "max_extra_length": 50,  # maximum number of tokens beyond those of the source
-    "max_length": None,  # maximum number of tokens, in place of that
-    "scoring": "wu",  # or "transformers": divisor, end and forced tokens of that library
+    "max_extra_length": 50,  # maximum tokens of a translation more than its source has
+    "max_length": None,  # maximum tokens of a translation; None: see max_extra_length
+    "scoring": "wu",  # or "transformers": length penalty, end and forced tokens as in that library
     "early_stopping": False,  # whether to end when beam_size hypotheses are finished
     "forced_eos": True,  # whether a text at its maximum length must end with EOS
 }
@@ -36,7 +36,8 @@ class OnnxTranslator:
     """A translator that runs on onnxruntime.
 
     Args:
-        folder: The folder with `encoder.onnx`, `decoder.onnx`, `translator.json` and two `.spm`.
+        folder: Folder with `encoder.onnx`, `decoder.onnx`, `translator.json`, `source.spm` and
+            `target.spm`.
         threads: Threads per operation; 0: onnxruntime's default.
     """
 
@@ -60,14 +61,15 @@ class OnnxTranslator:
 
         Args:
             text: The source text; it is cut to the model's `max_length` tokens.
-            options: Some of `OPTIONS`.
+            options: Search options by name, see `OPTIONS`; those not given keep their defaults.
         """
         return self.nbest(text, **options)[0][0]
 
     def nbest(self, text: str, **options: Any) -> list[tuple[str, float]]:
         """Return the translations that the search finds, with their scores, best first.
 
-        The arguments are those of `translate`. A text without tokens has one, "" of score 0.
+        The arguments are those of `translate`. The result for a text without tokens is
+        [("", 0.0)].
         """
         options = {**OPTIONS, **self.facts.get("search", {}), **options}
         facts = self.facts
@@ -86,8 +88,8 @@ class OnnxTranslator:
         ids = [*before, *ids, *after]
         longest = options["max_length"] or len(ids) + options["max_extra_length"]
         limit = min(longest, facts["max_length"] - 1)
-        found = self._search(np.array([ids]), limit, options)
-        return [(self._text(ids), float(score)) for score, ids in found]
+        hypotheses = self._search(np.array([ids]), limit, options)
+        return [(self._text(ids), float(score)) for score, ids in hypotheses]
 
     def _text(self, ids):
         skipped = set(self.facts["skipped_ids"])
@@ -95,8 +97,9 @@ class OnnxTranslator:
         return self.target.decode_pieces(pieces).replace("\N{LOWER ONE EIGHTH BLOCK}", " ").strip()
 
     def _search(self, source_ids, limit, options):
+        """Search for translations; return pairs of a score and ids, best first."""
         facts, beam_size = self.facts, options["beam_size"]
-        is_theirs, forced_eos = options["scoring"] == "transformers", options["forced_eos"]
+        as_transformers, forced_eos = options["scoring"] == "transformers", options["forced_eos"]
         ends = np.atleast_1d(facts["eos_id"])  # one EOS token, or several
         names = [x.name for x in self.encoder.get_outputs()]
         memory = dict(zip(names, self.encoder.run(None, {"source_ids": source_ids}), strict=True))
@@ -116,13 +119,14 @@ class OnnxTranslator:
             forced = facts["target_frame"][0][length - 1 : length]
             forced = ends if length == limit and forced_eos else forced
             if len(forced):
-                if is_theirs:  # what is forced costs nothing
+                if as_transformers:  # forced tokens have probability 1
                     logs[:] = 0.0
                 logs[:, ~np.isin(np.arange(logs.shape[1]), forced)] = NEVER
             scores = (totals[:, None] + logs).ravel()
             best = np.argsort(-scores, kind="stable")[: (1 + len(ends)) * beam_size]
             beams, chosen = best // logs.shape[1], best % logs.shape[1]
-            penalty = (length if is_theirs else (5 + length) / 6) ** options["length_penalty"]
+            base = length if as_transformers else (5 + length) / 6
+            penalty = base ** options["length_penalty"]
             is_end = np.isin(chosen, ends)
             for place in range(beam_size):
                 if (is_end[place] or length == limit) and scores[best[place]] > NEVER / 2:
@@ -133,7 +137,7 @@ class OnnxTranslator:
             if length == limit or len(going_on) < beam_size:
                 break
             beams, tokens, totals = beams[going_on], chosen[going_on], scores[best[going_on]]
-            decisive = finished[-1 if is_theirs else 0][0] if finished else NEVER
+            decisive = finished[-1 if as_transformers else 0][0] if finished else NEVER
             ends_here = options["early_stopping"] or decisive >= totals[0] / penalty
             if len(finished) == beam_size and ends_here:
                 break

@@ -16,6 +16,7 @@ ARGUMENTS = (
 expect.set_options(timeout=30_000)  # milliseconds: a busy machine needs more than the usual 5,000
 
 
+# Not for the session: while the browser runs, so does an event loop.
 @pytest.fixture(scope="module")
 def browser():
     if CHROMIUM is None:

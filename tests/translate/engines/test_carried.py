@@ -37,7 +37,7 @@ OPTIONS = dict(
     strict=True,
     constraint=Glossary({"one": ["two"]}),
 )
-DRAWS = dict(temperature=0.5, top_k=2, top_p=0.5, min_p=0.1)
+DRAWS = dict(temperature=0.5, top_k=2, top_p=0.5, min_p=0.1, epsilon_cutoff=0.1)
 USES = {
     name: lambda t, x=name, y=value: t.translate(TEXTS, **{x: y}) for name, value in OPTIONS.items()
 }

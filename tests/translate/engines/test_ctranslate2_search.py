@@ -32,6 +32,7 @@ def found_by(translator, search, tokens_per_batch=4096, growth=1.0):
     return [row.found and [x.ids for x in row.found] for row in rows]
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_wrong_guess_of_the_length_costs_only_time(theirs, asked):
     search = Search(num_hypotheses=3)
     expected = found_by(theirs, search)
