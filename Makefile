@@ -1,20 +1,22 @@
 # make demo          train, measure, export and use a translator
 # make check         lint and the fast tests on PyTorch; two minutes
-# make test          lint, documentation, and all tests under every backend
+# make test          lint, documentation, and the tests under PyTorch, JAX and TensorFlow;
+#                    KT_EVERY_CASE=1 make test runs all cases under JAX and TensorFlow, too
 # make test-jax      the tests under one backend (also test-tensorflow, test-torch)
-# make faults        every kill, full disk, truncated file and flipped bit of tests/faults, with
-#                    their counts; the other tests include a sample of them
-# make fuzz          10,000 damaged examples for each reader of foreign files, and requests to the
-#                    server; KT_FUZZ=500 make fuzz is shorter
+# make faults        all faults of tests/faults (kills, full disks, truncated files, flipped bits),
+#                    with their counts; make test runs a sample of them
+# make fuzz          10,000 damaged examples for each reader of foreign files, and as many requests
+#                    to the server; KT_FUZZ=500 make fuzz is shorter
 # make install-test  install wheel and sdist in empty environments with one backend; three minutes
-# make release       the files of a release in dist/: wheel, sdist, a software bill of materials; the
-#                    known vulnerabilities of the tested versions, from PyPI
+# make release       write wheel, sdist and software bill of materials to dist/; list the known
+#                    vulnerabilities of the tested versions, from PyPI
 # make docs          build the documentation into site/
 # make lint          check style and import rules
-# make size          lines of code by room, words of the documentation, the longest file and function
-# make bench         the benchmarks train, decode, data, memory and scaling in short form, with toy
-#                    sizes; about five minutes. It shows that they run: overhead dominates at these
-#                    sizes. The measured tables are in benchmarks/results/, with their commands.
+# make size          lines of code per package, words of the documentation, the longest file and
+#                    function
+# make bench         the benchmarks train, decode, data, memory and scaling with toy sizes; about
+#                    five minutes. It shows that they run; at these sizes most of the time is
+#                    overhead. The measured tables are in benchmarks/results/, with their commands.
 # All targets need only make and Python 3.11 to 3.13, and create .venv if it is missing.
 
 PYTHON ?= python3
@@ -22,13 +24,15 @@ BIN := .venv/bin
 RUN := saved_models/grammar$(addprefix -,$(KERAS_BACKEND))
 BACKENDS := tensorflow jax torch
 # One process per core, and whole test files per process: most of the time goes to compilation.
-PYTEST := --quiet --durations 12 --numprocesses auto --maxprocesses 8 --dist loadfile \
+PROCESSES ?= auto
+HALF := $(shell $(PYTHON) -c "import os; print(max(1, os.cpu_count() // 2))")
+PYTEST := --quiet --durations 12 --numprocesses $(PROCESSES) --maxprocesses 8 --dist loadfile \
 	--no-loadscope-reorder
-# Rooms whose tests take seconds, and those of no room.
+# Folders whose tests take seconds, and the test files outside of folders.
 FAST := $(wildcard tests/test_*.py) $(addprefix tests/,decoding demo distribution layers models \
 	running text weights)
 
-# Tests start many processes: what the first one compiles, the others load.
+# Tests start many processes: with bytecode files, only the first one compiles a module.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: check size demo test $(addprefix test-,$(BACKENDS)) faults fuzz install-test bench lint docs format clean release
@@ -52,13 +56,15 @@ check: lint
 
 test: .venv/ready
 	@$(MAKE) --no-print-directory --jobs 2 lint docs
-	@for backend in $(BACKENDS); do $(MAKE) --no-print-directory test-$$backend || exit 1; done
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target PROCESSES=$(HALF) \
+		test-tensorflow test-jax
+	@$(MAKE) --no-print-directory test-torch
 
 $(addprefix test-,$(BACKENDS)): .venv/ready
 	@echo "== tests under $(@:test-%=%)"
 	@KERAS_BACKEND=$(@:test-%=%) OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST)
 
-# One process, because the counts are those of one.
+# One process: each process counts only its own faults.
 faults: .venv/ready
 	@KT_FAULTS=all KERAS_BACKEND=torch OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet tests/faults
 
@@ -99,8 +105,8 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
 
-# Warnings fail the build, but not with `--quiet`, which keeps MkDocs from counting them. The
-# theme's long notice about MkDocs 2 would bury them.
+# Warnings fail the build; with `--quiet` they would not, as MkDocs then does not count them. The
+# variable turns off the theme's long notice about MkDocs 2, in which warnings would be overlooked.
 docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 

@@ -7,7 +7,8 @@ import keras
 BACKEND = keras.backend.backend()
 # PyTorch starts and compiles soonest, so it runs every case; the others those that differ there.
 # The variable KT_EVERY_CASE=1 lets each backend run every case.
-EVERY_CASE = BACKEND == "torch" or os.environ.get("KT_EVERY_CASE") == "1"
+EVERY_CASE_ASKED = os.environ.get("KT_EVERY_CASE") == "1"
+EVERY_CASE = BACKEND == "torch" or EVERY_CASE_ASKED
 # Each writes what the next one reads, so that among them they all read each other's files.
 NEXT = {"torch": "jax", "jax": "tensorflow", "tensorflow": "torch"}
 
@@ -75,6 +76,13 @@ WITH_BACKEND = (
     "serving/test_engines.py",
     "text/test_keras_hub_tokenizer.py",
 )
+
+
+def sample(every, *few):
+    """All of these cases with KT_EVERY_CASE=1, else those that are named, under any backend."""
+    every = list(every)
+    assert all(case in every for case in few), few
+    return every if EVERY_CASE_ASKED else list(few)
 
 
 def cases(every, *elsewhere):

@@ -36,11 +36,13 @@ from keras_transformer.backend.private import layers_inside  # isort: skip
 from keras_transformer.layers.head_groups import FusedDense, fuse  # isort: skip
 from keras_transformer.models import Transformer  # isort: skip
 from tests import compilation, pretrained_files  # noqa: F401  # isort: skip
-from tests.backends import BACKEND, NEXT, WITH_BACKEND, WITHOUT_BACKEND  # isort: skip
+from tests.backends import BACKEND, EVERY_CASE_ASKED, NEXT, WITH_BACKEND, WITHOUT_BACKEND  # isort: skip
 
 gc.disable()  # while test modules are imported, which makes no garbage
 
-hypothesis.settings.register_profile("repository", deadline=None, database=None)
+hypothesis.settings.register_profile(
+    "repository", deadline=None, database=None, max_examples=100 if EVERY_CASE_ASKED else 40
+)
 hypothesis.settings.load_profile("repository")
 
 
@@ -85,6 +87,7 @@ def pytest_collection_modifyitems(config, items):
 def pytest_collection_finish():
     """Lets later collections of garbage pass over what stays: a million objects of modules."""
     gc.freeze()
+    gc.set_threshold(10_000, 10, 10)  # the usual 700 cost 6 % of TensorFlow's time
     gc.enable()
 
 

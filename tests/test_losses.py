@@ -228,6 +228,7 @@ def test_rewards():
     assert float(RewardLoss()(np.zeros(4), scores)) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_preferences_train_a_model(rng):
     """In plain `fit`, the preferred answers become more probable than the others."""
     model = tiny("llama")

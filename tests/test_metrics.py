@@ -85,6 +85,7 @@ def test_perplexity_of_an_even_guess_is_the_vocabulary():
     assert update(Perplexity(), labels, logits) == pytest.approx(VOCABULARY, rel=1e-5)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_in_fit_and_evaluate(rng):
     """The labels are the inputs, so the logits are the rows of one table."""
     ids = rng.integers(0, VOCABULARY, (10, 5)).astype("int32")

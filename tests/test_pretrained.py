@@ -45,6 +45,7 @@ def expected(folder, beam_size, length_penalty):
     return [*found, ""]
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize(
     "beam_size,length_penalty", cases([(1, 0.0), (4, 0.0), (4, 1.5)], (4, 1.5))
 )

@@ -10,7 +10,7 @@ from keras_transformer import CausalLM, Transcriber, Translator, export
 from keras_transformer.cli.convert import export as export_command
 from keras_transformer.cli.evaluate import evaluate
 from keras_transformer.cli.generate import generate
-from keras_transformer.cli.plot import draw_lengths, draw_reliability
+from keras_transformer.cli.plot import plot_lengths, plot_reliability
 from keras_transformer.cli.serve import serve
 from keras_transformer.cli.speech import transcribe
 from keras_transformer.cli.translate import translate
@@ -42,7 +42,7 @@ TAKERS = [
     (Transcriber.transcribe_ids, Transcription, TRANSCRIBE),
     *[(x, Search, TRANSLATE) for x in (assess, export.saved_model, Catalogue.load)],
     *[(x, Search, TRANSLATE) for x in (translate, evaluate, serve)],
-    *[(x, Search, TRANSLATE) for x in (export_command, draw_lengths, draw_reliability)],
+    *[(x, Search, TRANSLATE) for x in (export_command, plot_lengths, plot_reliability)],
     (generate, Generation, GENERATE),
     (transcribe, Transcription, TRANSCRIBE),
 ]

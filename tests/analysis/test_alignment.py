@@ -74,6 +74,7 @@ def test_attention_of_all_layers(translator):
         found.cross = None
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_rows_are_those_that_predict(translator):
     (source,), (target,) = (
         translator.tokenizer.encode_source([SOURCE]),

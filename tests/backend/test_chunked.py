@@ -110,6 +110,7 @@ def test_a_mask_of_every_pair_and_rows_that_see_nothing(rng):
     np.testing.assert_allclose(found[:, :, rest], np.asarray(expected)[:, :, rest], atol=1e-5)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize(
     "name,soft_cap",
     [("causal", None), ("causal-window", None), ("window-global", None), ("causal", 2.0)],

@@ -71,14 +71,14 @@ def test_gather_repeats_axes_of_size_one(rng):
 def test_a_loop_ends_with_its_last_row_or_its_length():
     ends = ops.convert_to_tensor(np.array([2, 4, 99], "int32"))
 
-    def body(i, done_B, found, alive):
+    def turn(i, done_B, found, alive):
         running_B = ops.cast(ops.logical_not(done_B), "int32")
         return ops.greater_equal(i, alive["ends"]), {"turns": found["turns"] + running_B}, alive
 
     for length, expected in ((4, [2, 3, 3]), (1, [0, 0, 0])):
         first = ops.zeros(3, "bool"), {"turns": ops.zeros(3, "int32")}, {"ends": ends}
-        found = row_loop(body, length, *first)
-        np.testing.assert_array_equal(numpy(found["turns"]), expected)
+        results = row_loop(turn, length, *first)
+        np.testing.assert_array_equal(numpy(results["turns"]), expected)
 
 
 @pytest.mark.parametrize("rows", [1, 5, 64, 150])
@@ -88,7 +88,7 @@ def test_rows_that_end_leave_the_loop(rng, rows, is_compiled):
     ends_B, numbers_BL = rng.integers(0, 30, rows), rng.integers(0, 9, (rows, 30))
     seen = []
 
-    def body(i, done_B, found, alive):
+    def turn(i, done_B, found, alive):
         seen.append(done_B.shape[0])
         running_B = ops.cast(ops.logical_not(done_B), "int32")
         found = {"sum": found["sum"] + running_B * alive["numbers"][:, i]}
@@ -102,7 +102,7 @@ def test_rows_that_end_leave_the_loop(rng, rows, is_compiled):
             "numbers": numbers_BL,
             "cache": ops.zeros((rows, 1, 1, 1), "int32"),
         }
-        return row_loop(body, 25, ops.less(ends_B, 1), {"sum": ops.zeros(rows, "int32")}, alive)
+        return row_loop(turn, 25, ops.less(ends_B, 1), {"sum": ops.zeros(rows, "int32")}, alive)
 
     if is_compiled:
         find = compiled(find, keras.Sequential())

@@ -19,13 +19,10 @@ from tests.distribution.training import trained
 RUNS = {
     "torch": [
         ("transformer", {}, dict(accumulation=2)),
-        ("t5", {}, {}),
-        ("llama", {}, {}),
         ("bert", {}, dict(dtype="mixed_bfloat16")),
     ],
     "jax": [
         ("transformer", dict(model=2, shard_weights=True), {}),
-        ("bert", dict(model=2), {}),  # process 0 holds all, in slices
     ],
 }
 

@@ -5,8 +5,6 @@ TensorFlow's.
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import keras
@@ -84,14 +82,6 @@ def test_encoder(folder):
 def test_keras_file(folder):
     model = keras.saving.load_model(folder / "compiled.keras", compile=False)
     assert_same_outputs(model, folder / "compiled.npz")
-
-
-@pytest.mark.once("classes are registered alike under each")
-def test_a_new_process_needs_one_import_to_load_a_compiled_model():
-    folder = FOLDERS[-1]
-    code = "import keras_transformer.models, keras; keras.saving.load_model({!r}).optimizer.beta_1"
-    command = [sys.executable, "-c", code.format(str(folder / "compiled.keras"))]
-    subprocess.run(command, check=True, cwd=folder.parents[2])
 
 
 def test_checkpoint_with_its_optimizer(folder):

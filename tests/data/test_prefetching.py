@@ -176,6 +176,7 @@ def test_fit_takes_each_batch_once_and_in_order():
         np.testing.assert_allclose(weight, wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
 def test_validation_takes_data_sets_with_and_without_an_end():
     batches = small_batches()

@@ -92,6 +92,7 @@ def sentences(log_probs, limit, phrases):
     return sorted(found, reverse=True)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @examples
 @hypothesis.given(seed=seeds, wanted=st.sampled_from(WANTED), limit=limits)
 def test_a_wide_beam_finds_the_best_sentence_with_the_phrases(seed, wanted, limit):

@@ -35,6 +35,7 @@ def translator(tiny_transformer):
     return Translator(model, TOKENIZER)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize(
     "beam_size,max_extra_length", cases([*itertools.product([1, 3], [2, 20])], (3, 2))
 )

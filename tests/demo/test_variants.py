@@ -7,6 +7,11 @@ from keras_transformer import demo
 MARKS = str.maketrans("", "", ",.?")
 
 
+@pytest.fixture(scope="module")
+def corpus():
+    return demo.pairs(10_000)
+
+
 def plain(text):
     """The text without what a variant changes."""
     return " ".join(text.lower().translate(MARKS).split())

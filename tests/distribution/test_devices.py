@@ -14,8 +14,7 @@ from keras_transformer.distribution import Spread, distribute, gather
 from keras_transformer.distribution.layouts import DATA, MODEL, MeshLayout
 
 RUNS = [  # family, options of `trained`, layouts
-    ("transformer", {}, dict(), dict(data=4, model=2), dict(shard_weights=True)),
-    ("t5", dict(dtype="mixed_bfloat16"), dict(data=2, model=4)),
+    ("transformer", {}, dict(data=4, model=2), dict(shard_weights=True)),
     ("llama", dict(accumulation=2), dict(data=4, model=2, shard_weights=True)),
 ]
 
@@ -35,8 +34,8 @@ def test_losses_and_weights_are_those_of_one_device():
     for run, own in zip(found, options, strict=True):
         near = 1e-5 if "dtype" not in own else 0.02
         assert run["losses"] < near and run["weights"] < near and run["learnt"] > 0.1, run
-    whole, split, sharded, *_ = (run["held"] for run in found)
-    assert whole == 1 and split < 0.75 and sharded < 0.25
+    split, sharded, _ = (run["held"] for run in found)
+    assert 0.25 < split < 0.75 and sharded < 0.25
 
 
 @pytest.mark.parametrize(

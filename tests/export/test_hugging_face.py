@@ -191,4 +191,10 @@ def test_bad_input(own, tmp_path, randomize):
     Translator(model, saved.tokenizer).save(tmp_path / "learned")
     with pytest.raises(ValueError, match=r"cannot be written as a Hugging Face checkpoint. marian"):
         hugging_face(tmp_path / "learned", tmp_path / "other")
+    for name, value in dict(diversity_rate=0.5, max_extra_length=7, shortlist=True).items():
+        saved.search = {name: value}
+        saved.save(tmp_path / name)
+        message = f"{name} must be .*, for `transformers` does not have it, got {value}"
+        with pytest.raises(ValueError, match=message):
+            hugging_face(tmp_path / name, tmp_path / "other")
     assert not (tmp_path / "other").exists()

@@ -50,6 +50,7 @@ def test_replies_are_those_of_transformers(parts):
     assert chat.replies([USER], **draws) == [chat.reply(USER, **draws)]
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_chat_that_goes_on_is_not_read_again(parts, monkeypatch):
     chat = Chat(parts[2].writer)
     read = []

@@ -24,6 +24,7 @@ def test_of_a_translator(translator):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_of_a_language_model(randomize):
     tokenizer = TextTokenizer.train(TEXTS, kind="bytes", vocab_size=280)
     sizes = dict(d_model=16, num_layers=1, num_heads=2, dropout=0.0, max_length=32, eos_id=5)

@@ -23,6 +23,7 @@ def rewarder(request, translator, randomize):
     return Rewarder(randomize(RewardModel.on(base)), tokenizer)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_scores_are_those_of_each_answer_alone(rewarder):
     scores = rewarder.score(TEXTS, ANSWERS)
     alone = [rewarder.score([x], [y])[0] for x, y in zip(TEXTS, ANSWERS, strict=True)]

@@ -45,6 +45,7 @@ def test_dense_equals_that_of_keras(x, randomize, activation, use_bias):
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize("activation", cases([None, "relu"], "relu"))
 def test_eight_bits_are_close(x, randomize, activation):
     layer = Dense(4, activation=activation)

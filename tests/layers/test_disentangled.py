@@ -56,6 +56,7 @@ def test_the_equation(randomize, rng):
     np.testing.assert_allclose(ops.convert_to_numpy(cache["value"]), v, atol=1e-5)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_padding_and_far_distances(randomize, rng):
     """Padding changes nothing; distances beyond the last share its vector."""
     layer = DisentangledEncoder(1, 2, 12, num_buckets=4, max_distance=6)

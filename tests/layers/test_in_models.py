@@ -172,6 +172,7 @@ def test_ids_that_come_as_floats():
         layer(ops.cast(ids, "bfloat16"))
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize("cleared", cases([False, True], True))
 def test_other_values_of_the_variables(cleared):
     """`stateless_call` and what is built on it give the variables values for one call."""
@@ -252,6 +253,7 @@ def test_a_mask_that_is_given_counts_alone():
 MODES = ("int8", "int4") if keras.backend.backend() == "torch" else ("int8",)  # none knows it
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_quantized_model_of_a_users_own(mode, saved_and_loaded):
     ids = keras.Input((None,), dtype="int32")

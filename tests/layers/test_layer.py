@@ -91,6 +91,7 @@ def test_training_reaches_every_dropout_by_direct_calls(name, monkeypatch):
     assert seen and all(seen.values()), seen
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_quantized_inner_layer_is_called_as_such(rng):
     encoder = Encoder(1, num_heads=2, d_ff=8, dropout=0.0)
     x = ops.convert_to_tensor(rng.standard_normal((2, 5, 4)).astype("float32"))

@@ -166,6 +166,7 @@ def score(logits, ids):
     return np.where(ids < 0, 0.0, found[..., 0]).sum(-1)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_cached_cross_attention_and_its_beams(rng, kernel, randomize):
     decoder = Decoder(2, HEADS, 16, kernel=kernel)
     x, memory = (rng.standard_normal((2, n, WIDTH)).astype("float32") for n in (4, 7))
@@ -180,6 +181,7 @@ def test_cached_cross_attention_and_its_beams(rng, kernel, randomize):
     np.testing.assert_allclose(numpy(step)[:, 0], numpy(whole)[:, 3], atol=1e-4)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_saved_trained_and_encoded(kernel, randomize, saved_and_loaded, rng):
     model = randomize(MODELS[kernel]())
     np.testing.assert_allclose(logits(saved_and_loaded(model), IDS), logits(model, IDS), atol=1e-6)

@@ -42,6 +42,7 @@ def layer_of(kind):
     return layer, layer.embeddings
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize("kind", cases(["dense", "table"], "table"))
 def test_the_remainder_makes_the_error_a_fifteenth(kind, rng):
     layer, matrix = layer_of(kind)
@@ -56,6 +57,7 @@ def test_the_remainder_makes_the_error_a_fifteenth(kind, rng):
     assert np.abs(layer.whole_matrix() - whole).max() > 3 * np.abs(found - whole).max()
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize("kind", cases(["dense", "table"], "dense"))
 def test_keras_computes_with_the_eight_bits_alone(kind, rng):
     layer, matrix = layer_of(kind)

@@ -61,6 +61,7 @@ def test_decoder(options, dtype, cross_attention):
     assert_told(layer, keras.ops.ones((2, 5, 8)), **more)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize(
     "family,remat",
     cases([*itertools.product([Encoder, Decoder], [False, True])], (Encoder, True)),
@@ -136,7 +137,7 @@ def test_shared_blocks():
     """Each block for successive layers; the first ones for one more if the shares differ."""
     for shared, expected in ((True, [0] * 5), (2, [0, 0, 0, 1, 1]), (False, [0, 1, 2, 3, 4])):
         layer = Encoder(5, 2, 16, shared=shared)
-        assert [layer.own_blocks.index(block) for block in layer.blocks] == expected
+        assert [layer.distinct_blocks.index(block) for block in layer.blocks] == expected
     with pytest.raises(ValueError, match="shared must be True, False or .* up to 5, got 6"):
         Encoder(5, 2, 16, shared=6)
 

@@ -73,7 +73,7 @@ MODELS = {
 
 
 # What is loaded is written on no backend: one of each kind, ours and the users', is enough.
-@pytest.mark.parametrize("kind", cases(MODELS, "transformer", "users_own"))
+@pytest.mark.parametrize("kind", cases(MODELS, "transformer"))
 def test_a_loaded_model_trains_on_as_if_it_had_not_been_saved(kind, saved_and_loaded):
     make, inputs = MODELS[kind]
     model = make()
@@ -114,7 +114,7 @@ ORDERED = {  # inputs as a user of a functional model of Keras gives them
 }
 
 
-@pytest.mark.parametrize("kind", cases(ORDERED, "gpt", "transformer"))
+@pytest.mark.parametrize("kind", cases(ORDERED, "gpt"))
 def test_inputs_in_their_order_are_inputs_by_name(kind):
     """As arrays in `fit` and the others, which read them by name without computing logits."""
     make, named = MODELS[kind]

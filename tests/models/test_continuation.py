@@ -34,7 +34,7 @@ MODELS = {
 IDS = np.random.default_rng(0).integers(3, V, (3, 14)).astype("int32")
 
 
-@pytest.mark.parametrize("kind", cases(MODELS, "llama", "windowed"))
+@pytest.mark.parametrize("kind", cases(MODELS, "llama"))
 def test_chunks_and_steps_are_the_full_pass(kind, randomize):
     family, config = MODELS[kind]
     model = randomize(family(config), scale=2.0)

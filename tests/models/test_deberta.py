@@ -26,6 +26,7 @@ def model(randomize):
     return randomize(DeBERTa(CONFIG))
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_saved_and_loaded(model, tmp_path):
     model.save(tmp_path / "deberta.keras")
     again = keras.saving.load_model(tmp_path / "deberta.keras")
@@ -63,6 +64,7 @@ def test_each_field_counts(name, model, randomize):
     assert shapes[0] != shapes[1] or np.abs(outputs(model) - outputs(other)).max() > 1e-3
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_masked_lm_trains(rng):
     keras.utils.set_random_seed(0)
     model = DeBERTa(CONFIG)
@@ -76,6 +78,7 @@ def test_masked_lm_trains(rng):
         assert np.abs(before[weight.path] - ops.convert_to_numpy(weight)).max() > 0, weight.path
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_low_precision(model, randomize):
     rough = randomize(DeBERTa(CONFIG, dtype="mixed_bfloat16"))({"token_ids": IDS})
     rough = ops.convert_to_numpy(ops.cast(rough, "float32"))

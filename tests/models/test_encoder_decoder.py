@@ -78,6 +78,7 @@ def test_logits_are_those_of_each_pair_alone(tiny_transformer, pairs, variant):
     np.testing.assert_allclose(model.predict(inputs, verbose=0), logits, atol=1e-5)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_rows_may_be_longer_than_there_are_positions(tiny_transformer, pairs):
     model = tiny_transformer(scale=1.0, max_length=6, positions="learned")
     inputs, _, places = batch(pairs, ROWS)
@@ -129,6 +130,7 @@ class Digits:
     encode_target = encode_source
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_packed_epoch_has_the_perplexity_of_one_that_is_not(tiny_transformer, rng):
     texts = ["".join(map(str, rng.integers(0, 9, rng.integers(1, 9)))) for _ in range(120)]
     pairs = list(zip(texts[:60], texts[60:], strict=True))
@@ -142,6 +144,7 @@ def test_a_packed_epoch_has_the_perplexity_of_one_that_is_not(tiny_transformer, 
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_segments_are_no_inputs_of_the_graph(tiny_transformer, pairs, saved_and_loaded):
     model = tiny_transformer()
     inputs, labels, _ = batch(pairs, ROWS)

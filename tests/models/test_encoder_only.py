@@ -23,6 +23,7 @@ def outputs(model, inputs):
     return ops.convert_to_numpy(model(inputs))
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_window_and_global_tokens(randomize):
     """One block passes a token information from its window and the global tokens only."""
     config = dataclasses.replace(CONFIG, num_layers=1, max_length=12, num_types=1)
@@ -53,6 +54,7 @@ def test_windows_that_cannot_be(changes, message):
         dataclasses.replace(CONFIG, **changes)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_trains_on_batches_of_several_lengths():
     keras.utils.set_random_seed(0)
     texts = [list(range(4, 6 + i % 6)) for i in range(80)]
@@ -89,6 +91,7 @@ def test_which_families_read_pairs():
     assert BERTConfig(9, num_types=0).takes_pairs and not ESMConfig().takes_pairs
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_an_encoder_without_types_is_part_of_a_larger_model(saved_and_loaded):
     encoder = BERT(dataclasses.replace(CONFIG, head="hidden"))
     ids = np.arange(4, 12, dtype="int32").reshape(2, 4)

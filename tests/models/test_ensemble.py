@@ -26,6 +26,7 @@ def logs(logits):
     return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_steps_average_log_probabilities(models):
     arguments = [ops.convert_to_tensor(x) for x in (SOURCE, FIRST)]
     logits, state, step = Ensemble(models).prefill(*arguments, 3)
@@ -39,6 +40,7 @@ def test_steps_average_log_probabilities(models):
     np.testing.assert_allclose(numpy(second), np.mean(alone, axis=0), atol=1e-5)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_one_model_is_itself(models):
     labels = np.array([[5, 6, 3], [9, 3, 0]], "int32")
     arguments = [ops.convert_to_tensor(x) for x in (SOURCE, labels)]

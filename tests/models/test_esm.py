@@ -25,6 +25,7 @@ def model(randomize):
     return randomize(ESM(CONFIG))
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_saved_and_loaded(model, tmp_path):
     model.save(tmp_path / "esm.keras")
     again = keras.saving.load_model(tmp_path / "esm.keras")
@@ -44,6 +45,7 @@ def test_mask_dropout(rng):
     assert MaskDropout.from_config(layer.get_config()).options == layer.options
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_padding_changes_nothing(model):
     longer = np.pad(IDS, ((0, 0), (0, 3)), constant_values=1)
     is_token = IDS != 1
@@ -72,6 +74,7 @@ def test_dropout():
     assert np.abs(one - other).max() > 1e-3
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_masked_lm_trains(rng):
     keras.utils.set_random_seed(0)
     model = ESM(CONFIG)

@@ -46,6 +46,7 @@ def test_dropout_is_in_training_only(randomize):
     assert np.abs(ops.convert_to_numpy(same) - ops.convert_to_numpy(trained)).max() > 1e-3
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_scaled_embeddings_and_capped_logits(randomize):
     """Embeddings times sqrt(D) in the compute dtype; logits within the cap."""
     model = randomize(Gemma(GemmaConfig(V, **SIZES, logit_cap=0.3), dtype="mixed_bfloat16"))

@@ -60,6 +60,7 @@ def test_lora_trains_alone_and_merges(kind, tiny_transformer, randomize):
     assert all(weight.trainable for weight in plain.weights if "seed" not in weight.path)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_lora_of_bad_input(tiny_transformer):
     model = tiny_transformer()
     with pytest.raises(ValueError, match="rank must be a whole number of at least 1, got 0"):
@@ -73,6 +74,7 @@ def test_lora_of_bad_input(tiny_transformer):
         enable_lora(model, 2)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize("kind", cases(["transformer", "untied", "t5"], "untied"))
 def test_int8_is_close_and_small(kind, tiny_transformer, randomize, saved_and_loaded):
     if kind == "t5":

@@ -23,6 +23,7 @@ def model(request, tiny_transformer):
     return tiny_transformer(scale=1.0, **options.get(request.param, {}))
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_with_remainders_it_is_far_nearer(model):
     exact = logits(model)
     rough, fine = (Transformer.from_config(model.get_config()) for _ in range(2))

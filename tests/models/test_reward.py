@@ -20,6 +20,7 @@ def inputs(family, rng):
     return inputs_of(family, ids, ids) | {"last": last}
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize("family", cases(["transformer", "t5", "llama"], "t5"))
 def test_the_score_is_of_the_last_token(rng, family):
     base = tiny(family)

@@ -31,6 +31,7 @@ def features(config, frames=None, rows=3):
     return np.random.default_rng(0).standard_normal(shape).astype("float32")
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_bias_of_keys_says_nothing(randomize, tmp_path):
     model = randomize(Speech(CONFIG), scale=1.5)
     write_model(tmp_path, model)
@@ -39,6 +40,7 @@ def test_a_bias_of_keys_says_nothing(randomize, tmp_path):
     np.testing.assert_allclose(found, before, atol=1e-4)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize("frames", cases([6, 7], 7))
 def test_padding_changes_nothing(model, frames):
     clips = features(CONFIG, 15, 2)
@@ -65,6 +67,7 @@ def test_search_of_padded_clips(model, beam_size):
     np.testing.assert_allclose(scores[:1], alone_scores, atol=1e-4)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_saved_and_loaded(model, saved_and_loaded):
     again = saved_and_loaded(model)
     assert again.config == CONFIG
@@ -73,6 +76,7 @@ def test_saved_and_loaded(model, saved_and_loaded):
     np.testing.assert_allclose(found, before, atol=1e-6)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize("dtype", cases(["float32", "mixed_bfloat16"], "mixed_bfloat16"))
 def test_trains(dtype):
     model = Speech(dataclasses.replace(CONFIG, dropout=0.1), dtype=dtype)

@@ -77,7 +77,7 @@ def trained(case, steps):
     return model.get_weights(), history, evaluated
 
 
-@pytest.mark.parametrize("case", cases(CASES, "fused", "logits"))
+@pytest.mark.parametrize("case", cases(CASES, "fused"))
 def test_two_accumulated_batches_are_one_batch_of_both(case):
     (whole, whole_history, _), (halves, history, evaluated) = (trained(case, k) for k in (None, 2))
     for one, other in zip(whole, halves, strict=True):
@@ -90,7 +90,8 @@ def test_two_accumulated_batches_are_one_batch_of_both(case):
             np.testing.assert_allclose(other[name], value, rtol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("way", ["keras", "state"])
+@pytest.mark.once("made of parts that are tested under each backend")
+@pytest.mark.parametrize("way", cases(["keras", "state"], "state"))
 def test_training_resumes_between_two_batches_of_an_update(way, saved_and_loaded, tmp_path):
     batches = [({"token_ids": IDS[i : i + 2]}, LABELS[i : i + 2]) for i in (0, 2, 0, 2)]
     model = compiled(paper_adam(2))
@@ -146,6 +147,7 @@ def test_class_weights_of_tokens_are_refused():
         model.train_on_batch({"token_ids": IDS}, LABELS, class_weight={4: 2.0})
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_class_weights_of_texts_count():
     losses = []
     labels = np.array([0, 1, 1, 0], "int32")

@@ -30,6 +30,7 @@ def logits(model):
     return ops.convert_to_numpy(model({"source_ids": SOURCE, "target_ids": TARGET}))
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_saved_and_loaded(model, tmp_path):
     model.save(tmp_path / "t5.keras")
     again = keras.saving.load_model(tmp_path / "t5.keras")
@@ -37,6 +38,7 @@ def test_saved_and_loaded(model, tmp_path):
     np.testing.assert_allclose(logits(again), logits(model), atol=1e-6)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_the_encoder_alone(randomize, tmp_path):
     """Its heads may be more or fewer than divide `d_model`; padding changes nothing."""
     sizes = dict(d_model=12, d_ff=16, num_layers=2, num_heads=5, head_dim=4, num_buckets=8)
@@ -53,6 +55,7 @@ def test_the_encoder_alone(randomize, tmp_path):
         dataclasses.replace(config, num_buckets=5)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_trains(randomize):
     model = T5(CONFIG)
     model.compile(adam(1e-2), LabelSmoothedCrossentropy())
@@ -62,6 +65,7 @@ def test_trains(randomize):
     assert losses[-1] < 0.8 * losses[0]
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_greedy_search_is_that_of_full_passes(model):
     search = compiled(translation_function(Search(1), model), model)
     limits = ops.convert_to_tensor(np.array([6, 6], "int32"))

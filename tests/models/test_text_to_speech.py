@@ -56,6 +56,7 @@ def test_steps_are_the_full_pass(model):
     np.testing.assert_allclose(ops.convert_to_numpy(stop_B), full["stop"][:, 0, 0], atol=1e-4)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_padding_and_later_frames_change_nothing(model, rng):
     previous = frames(rng)
     together = arrays(model({"source_ids": IDS, "previous_frames": previous}))
@@ -72,6 +73,7 @@ def test_saved_and_loaded(model, saved_and_loaded, rng):
     np.testing.assert_allclose(found["frames"], before["frames"], atol=1e-6)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_trains(rng):
     model = TextToSpeech(dataclasses.replace(CONFIG, dropout=0.0, prenet_dropout=0.1))
     weighted = dict(reduction="mean_with_sample_weight")

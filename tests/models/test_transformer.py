@@ -94,6 +94,7 @@ def test_parameters_of_each_variant(models, variant):
     assert models[variant].count_params() == count(models[variant].config)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize(
     "preset,millions,exact", [("base", 65, 63_082_496), ("big", 213, 214_245_376)]
 )
@@ -108,6 +109,7 @@ def test_parameters_of_table_3(monkeypatch, preset, millions, exact):
     assert Transformer(config, dtype="bfloat16").count_params() == exact
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize("variant", cases(["paper", "pre-norm"], "pre-norm"))
 @hypothesis.settings(max_examples=10)
 @hypothesis.given(place=st.integers(1, TARGET.shape[1] - 1), seed=st.integers(0, 2**32 - 1))
@@ -155,6 +157,7 @@ def test_prefill_and_steps_equal_the_full_pass(models, variant, first):
     np.testing.assert_allclose(numpy(next_logits), whole[:, -1], atol=1e-4)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_beams_of_a_step_equal_rows_of_their_own(models):
     """Two steps of three beams; in the second each goes on from a beam that is not itself."""
     model, beams, length = models["paper"], 3, 5
@@ -265,6 +268,7 @@ TARGET_IDS = np.array([[2, 10, 11, 3], [2, 12, 10, 11]], "int32")
 ALIGNMENT = np.array([[1, 0, 3, -1], [-1, 0, 1, 2]], "int32")
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_head_learns_an_alignment(tiny_transformer):
     model = tiny_transformer(guided_alignment=0.5, dropout=0.0, num_decoder_layers=1)
     model.compile(adam(0.03), LabelSmoothedCrossentropy())

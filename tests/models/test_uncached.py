@@ -26,7 +26,7 @@ MODELS = {
 IDS = np.random.default_rng(0).integers(3, V, (2, 16)).astype("int32")
 
 
-@pytest.fixture(scope="module", params=cases(MODELS, "dynamic", "windowed"))
+@pytest.fixture(scope="module", params=cases(MODELS, "windowed"))
 def model(request, randomize):
     return randomize(LLaMA(LLaMAConfig(V, **SIZES, **MODELS[request.param])), scale=4.0)
 
@@ -35,6 +35,7 @@ def last_logits(model, ids):
     return ops.convert_to_numpy(model({"token_ids": ops.convert_to_tensor(ids)}))[:, -1]
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize(
     "prompt,paddings",
     cases([(4, (0, 0)), (4, (3, 1)), (9, (0, 0)), (9, (0, 2))], (4, (3, 1))),

@@ -42,6 +42,7 @@ def test_a_new_classifier(randomize):
     np.testing.assert_array_equal(ops.convert_to_numpy(with_classes(other, 0)(pixels)), hidden)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_trains_in_mixed_precision():
     model = ViT(dataclasses.replace(CONFIG, dropout=0.1), dtype="mixed_bfloat16")
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

@@ -66,6 +66,7 @@ def outputs(theirs, tokenizer, *texts):
     return ids, theirs(**inputs)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_classes_and_tags(imported):
     theirs, folder = imported("ForSequenceClassification", **LABELS)
     classifier = TextClassifier.load(folder)
@@ -83,6 +84,7 @@ def test_classes_and_tags(imported):
     assert [x.probability for x in found] == pytest.approx(best.values.tolist(), abs=1e-4)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_vectors_and_masks(imported):
     theirs, folder = imported("Model")
     embedder = TextEmbedder.load(folder)

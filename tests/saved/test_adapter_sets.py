@@ -93,6 +93,7 @@ def test_each_of_two_gives_what_it_gives_merged(room, whole, base):
     assert translator.translate(TEXTS, **SHORT) == plain
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_the_weights_are_those_of_the_equation(room, base):
     translator, adapters = base
     kernel = translator.model.encoder.blocks[0].feed_forward.hidden._kernel
@@ -110,6 +111,7 @@ def test_the_weights_are_those_of_the_equation(room, base):
     np.testing.assert_allclose(found, old + 6 / 3 * product, atol=1e-6)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.skipif(IS_EAGER, reason="nothing is compiled")
 def test_a_switch_compiles_nothing(base, monkeypatch):
     translator, adapters = base

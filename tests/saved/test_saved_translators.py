@@ -34,6 +34,7 @@ def saved(translator, tmp_path_factory):
     return folder
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_saved_translator_translates_the_same(translator, saved, alone):
     names = {path.name for path in saved.iterdir()}
     assert names >= {"model.keras", "config.json", "tokenizer.json"}
@@ -43,6 +44,7 @@ def test_a_saved_translator_translates_the_same(translator, saved, alone):
     assert loaded.model.config == translator.model.config
 
 
+@pytest.mark.once("each reads the folders of tests/compatibility")
 def test_another_backend_reads_it_and_translates_the_same(saved, alone, translator, tmp_path):
     """Its logits are the same, too, which the scores are sums of, and what it saves comes back."""
     script = (

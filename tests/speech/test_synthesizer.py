@@ -33,6 +33,7 @@ def features(synthesizer, texts, **options):
         return synthesizer.features(texts, **options)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_text_sounds_the_same_in_any_batch_and_after_saving(synthesizer, tmp_path):
     together = features(synthesizer, TEXTS, speaker="bob")
     for text, one in zip(TEXTS, together, strict=True):
@@ -83,7 +84,7 @@ def test_bad_input(synthesizer, texts, options, message):
 
 @pytest.mark.once("checks and files: no tensor differs")
 def test_folders_that_do_not_fit(synthesizer, tmp_path):
-    with pytest.raises(ValueError, match="6 pieces beside 9 speakers|4 pieces beside 9 speakers"):
+    with pytest.raises(ValueError, match="6 pieces besides 9 speakers|4 pieces besides 9 speakers"):
         Synthesizer(synthesizer.model, synthesizer.tokenizer, 8000, ["x"] * 9)
     with pytest.raises(ValueError, match="is not a saved synthesizer: it has no config.json"):
         Synthesizer.load(tmp_path)

@@ -195,6 +195,7 @@ def test_times_go_on_in_the_next_part_and_in_a_stream(transcriber):
         list(transcriber.stream(chunks, interval=0.5))
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_clips_of_their_own_length(randomize):
     """Models of `training.speech_recognition`: padding changes nothing."""
     tokenizer = TextTokenizer.train(["abc"], "characters")

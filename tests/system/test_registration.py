@@ -18,6 +18,7 @@ from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.optimizers import WarmupSchedule, adam
 from keras_transformer.system.registration import PACKAGE, SERIALIZABLE
+from tests.backends import sample
 from tests.tiny import tiny
 
 LOADING = """
@@ -54,7 +55,7 @@ def in_another_process(program, *arguments):
 
 
 @pytest.mark.once("names and modules: no tensor differs")
-@pytest.mark.parametrize("imports", ORDERS)
+@pytest.mark.parametrize("imports", sample(ORDERS, ORDERS[1]))
 def test_a_fresh_process_loads_models_layers_losses_metrics_and_schedules(imports, tmp_path):
     ids, found = np.arange(4, 10, dtype="int32").reshape(1, 6), []
     for name, model in {"model": tiny("transformer"), "users": users_own()}.items():

@@ -51,6 +51,7 @@ def test_weights_that_are_not_numbers(pieces):
         classifier.classify(["a film"])
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_precision(pieces, tmp_path):
     classifier = TextClassifier(model_of(pieces, "sequence_classification"), pieces)
     classifier.save(tmp_path)

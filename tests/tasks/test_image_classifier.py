@@ -71,6 +71,7 @@ def test_parity_of_an_imported_vit(imported, images):
     assert classifier.classify([]) == []
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_folder_and_back(tmp_path, randomize):
     sizes = dict(d_model=8, d_ff=8, num_layers=1, num_heads=2)
     vit = randomize(ViT(ViTConfig(2, image_size=4, patch_size=4, num_channels=1, **sizes)))

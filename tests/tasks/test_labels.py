@@ -59,6 +59,7 @@ def of_pipeline(task, folder, inputs):
     return [{x["label"]: x["score"] for x in pipe(one, top_k=10)} for one in inputs]
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.parametrize("family,problem,names", cases(MODELS, *MODELS[2:4]))
 def test_texts_as_the_pipeline_has_them(family, problem, names, tmp_path):
     source = write_text_model(tmp_path / "source", family, problem, names)

@@ -63,7 +63,7 @@ KINDS = {  # names of classes, and options
 }
 
 
-@pytest.fixture(scope="module", params=cases(KINDS, "bert", "esm"))
+@pytest.fixture(scope="module", params=cases(KINDS, "bert"))
 def filler(request, tmp_path_factory):
     """The imported encoder, the one of `transformers`, texts and pieces."""
     source, folder = (tmp_path_factory.mktemp(name) for name in ("source", "imported"))

@@ -35,6 +35,7 @@ def test_it_gives_the_known_answers(trained):
         assert own[0].probability >= own[1].probability
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_text_is_classified_the_same_alone(trained, tmp_path):
     classifier = TextClassifier.load(trained)
     texts = ["ba good", "bad ba be bi bo bu", "", "good"]
@@ -84,6 +85,7 @@ def test_parity_of_pairs(imported):
         assert {x.label: x.probability for x in own} == pytest.approx(names, abs=1e-4)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_what_is_too_long(imported, trained):
     classifier = TextClassifier.load(imported[2])
     with pytest.warns(UserWarning, match="at most 12 tokens each.*got 16.*it is cut"):

@@ -35,6 +35,7 @@ def test_it_gives_the_known_answers(tagger, tmp_path):
         assert others == [[], []] and all(0.5 < x.score <= 1 for x in first)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_tags_are_those_of_each_sentence_alone(tagger):
     generator = random.Random(1)
     sentences = [

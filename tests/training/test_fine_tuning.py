@@ -94,6 +94,7 @@ def test_lora_trains_the_products_and_the_head(base, tmp_path):
     Adapters(start.with_head("sequence_classification", **head)).load(tmp_path / "run" / "adapter")
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_head_with_the_same_labels_is_kept(base):
     start, _ = read_encoder(base)
     trained = fine_tuned(start, "token_classification", labels=LABELS)

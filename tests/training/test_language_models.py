@@ -28,6 +28,7 @@ def writer():
     return CausalLM(GPT(GPTConfig(tokenizer.vocab_size, **sizes)), tokenizer)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_folders_of_either_kind(writer, tmp_path):
     writer.save(tmp_path / "ours")
     assert read_start(tmp_path / "ours").score([TEXT]) == pytest.approx(writer.score([TEXT]))
@@ -38,6 +39,7 @@ def test_folders_of_either_kind(writer, tmp_path):
         read_start(tmp_path / "absent")
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_folder_of_8_bits_is_trained_and_saved_in_floats(writer, tmp_path):
     writer.save(tmp_path / "int8")
     CausalLM.load(tmp_path / "int8", "int8").save(tmp_path / "int8")
@@ -65,6 +67,7 @@ def test_a_model_without_a_template_gets_chatml(writer):
     assert not grew and again.tokenizer.fingerprint() == found.tokenizer.fingerprint()
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_what_lora_trains(writer):
     start, new_tokens = with_chat_template(writer)
     learning = dict(peak_learning_rate=0.01, warmup_steps=2, weight_decay=0.1)

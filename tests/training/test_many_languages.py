@@ -11,6 +11,7 @@ from keras_transformer.saved.description import describe
 from keras_transformer.serving import Catalogue
 from keras_transformer.training.translation import train
 from keras_transformer.translate.translator import Translator
+from tests.backends import EVERY_CASE_ASKED
 from tests.training.made_up import SETTINGS, write_corpus
 
 RECIPE = """
@@ -50,6 +51,7 @@ def run(recipe, tmp_path_factory):
     return folder
 
 
+@pytest.mark.skipif(not EVERY_CASE_ASKED, reason="test_translation.py resumes runs, too")
 def test_a_resumed_run_has_the_same_weights(recipe, run, tmp_path, capsys):
     for epochs in (1, 2):
         changes = [*SHORT, f"epochs={epochs}", "bleu_every=1", "decay=inverse_sqrt"]

@@ -129,11 +129,12 @@ def test_a_signal_ends_a_run_with_a_line_and_a_status(tmp_path, called, handled,
 
     by, folder = {"SIGTERM": "SIGTERM", "SIGINT": "Ctrl-C"}[name], tmp_path / "run"
     at, resumes = "the training state at", "from which the same command resumes"
-    for epochs, said in (
+    runs = [
         (0, f"nothing is saved in {folder}: the same command starts over"),
         (2, f"{folder} holds {at} the end of epoch 2, {resumes}"),
         (3, f"{folder} holds {at} step 17 of epoch 4, {resumes}"),
-    ):
+    ]
+    for epochs, said in runs if name == "SIGTERM" else runs[2:]:
         found = called(train, "--epochs", epochs)
         assert found == (status, f"stopped by {by}; {said}\n")
     _, said = called(train, "--epochs", 2, "--overwrite")

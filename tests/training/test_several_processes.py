@@ -14,9 +14,7 @@ from keras_transformer.training import translation
 from keras_transformer.training.recipe import read_recipe
 from keras_transformer.weights import read_weights
 from keras_transformer.weights.state import read_state
-from tests.training.made_up import finish, start, train_here, write_corpus
-
-SHARDED = "true" if keras.backend.backend() == "jax" else "false"
+from tests.training.made_up import start, train_here, write_corpus
 
 
 def write_few(folder):
@@ -27,15 +25,18 @@ def write_few(folder):
         path.write_text("".join(path.read_text("utf-8").splitlines(True)[:8]), "utf-8")
 
 
-@pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="it trains in one process")
+@pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="tests/backend has processes of PyTorch"
+)
 def test_a_run_killed_in_two_processes_goes_on_in_one(tmp_path, capfd):
     files = tmp_path
     write_few(files)
     few = ["train_size=300", "epochs=2", "model.dropout=0.0", "checkpoint_every=3"]
     few += ["num_buckets=1", "beam_size=1"]
-    few += ["subword_sampling=0.1", "distribution.shard_weights=" + SHARDED]
-    launched = start(files, tmp_path / "killed", *few, processes=2)
-    while not (tmp_path / "killed" / "checkpoints" / "unfinished" / "state.json").exists():
+    few += ["subword_sampling=0.1", "distribution.shard_weights=true", "bleu_every=1"]
+    launched = start(files, tmp_path / "killed", *few, processes=2, tensorboard=True)
+    checkpoints = tmp_path / "killed" / "checkpoints"
+    while not all((checkpoints / x / "state.json").exists() for x in ("epoch-0001", "unfinished")):
         assert launched.poll() is None, launched.communicate()[0]
         time.sleep(0.01)
     children = Path(f"/proc/{launched.pid}/task/{launched.pid}/children").read_text().split()
@@ -43,6 +44,8 @@ def test_a_run_killed_in_two_processes_goes_on_in_one(tmp_path, capfd):
     output, _ = launched.communicate(timeout=300)
     assert launched.returncode and "process 1 of 2 ended with status -9" in output, output
     assert not (tmp_path / "killed" / "model.keras").exists()
+    assert 0 <= read_state(checkpoints / "epoch-0001")["history"][0]["val_bleu"] <= 100
+    assert len([*(tmp_path / "killed" / "tensorboard").iterdir()]) == 1
     for name in ("killed", "whole"):
         train_here(files, tmp_path / name, *few)
     assert "resuming after epoch" in capfd.readouterr().err
@@ -67,16 +70,3 @@ def test_other_validation_text_is_another_run():
         translation._agree(team, options, texts, mock.Mock())
     differing = {name for name in found[0] if "text" in name and found[0][name] != found[1][name]}
     assert differing == {"validation text (SHA-256)"}
-
-
-@pytest.mark.skipif(keras.backend.backend() != "jax", reason="PyTorch's translate as one alone")
-def test_real_translations_and_tensorboard_in_two_processes(tmp_path):
-    write_few(tmp_path)
-    few = ["train_size=100", "epochs=1", "bleu_every=1", "beam_size=1", "monitor=val_bleu"]
-    few += ["num_buckets=1"]
-    folder = tmp_path / "run"
-    few += ["average_last=1"]
-    finish(start(tmp_path, folder, *few, processes=2, tensorboard=True))
-    state = read_state(folder / "checkpoints" / "epoch-0001")
-    assert 0 <= state["history"][0]["val_bleu"] <= 100
-    assert len([*(folder / "tensorboard").iterdir()]) == 1

@@ -56,6 +56,7 @@ def test_terms_are_words_of_the_target():
     assert sum(form == term.upper() for term, form in every) > 0.9 * len(every)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_share_of_the_pairs_carry_terms():
     pairs = corpus()
     found = with_terms(pairs, 0.25, seed=1)

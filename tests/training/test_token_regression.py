@@ -11,6 +11,7 @@ from keras_transformer.training.token_regression import train
 TIMES = {"ba": 1.0, "be": 2.0, "du": -1.5}
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_run(tmp_path):
     generator = random.Random(0)
     for name, count in (("train", 200), ("test", 20)):

@@ -49,7 +49,7 @@ def runs(files, tmp_path_factory):
     return folder
 
 
-@pytest.mark.once("files; that a state resumes bit for bit is seen below, under each")
+@pytest.mark.once("files; tests/callbacks see under each that a state resumes bit for bit")
 def test_a_killed_run_ends_with_the_same_state_bit_for_bit(runs):
     for file in ("weights.safetensors", "optimizer.safetensors", "random.safetensors"):
         killed, whole = (
@@ -61,7 +61,7 @@ def test_a_killed_run_ends_with_the_same_state_bit_for_bit(runs):
             np.testing.assert_array_equal(killed[name], whole[name], err_msg=name)
 
 
-@pytest.mark.once("files; that a state resumes bit for bit is seen below, under each")
+@pytest.mark.once("files; tests/callbacks see under each that a state resumes bit for bit")
 def test_a_killed_run_ends_with_the_same_translations(runs, files):
     sources = [line.split("\t")[0] for line in (files / "test.tsv").read_text().splitlines()]
     killed, whole = (
@@ -70,7 +70,7 @@ def test_a_killed_run_ends_with_the_same_translations(runs, files):
     assert killed == whole
 
 
-@pytest.mark.once("files; that a state resumes bit for bit is seen below, under each")
+@pytest.mark.once("files; tests/callbacks see under each that a state resumes bit for bit")
 def test_a_killed_run_has_the_log_of_one_that_was_not(runs):
     rows = {}
     for name in ("killed", "whole"):
@@ -81,7 +81,7 @@ def test_a_killed_run_has_the_log_of_one_that_was_not(runs):
     assert {"loss", "perplexity", "val_loss"} <= rows["whole"][0].keys()
 
 
-@pytest.mark.once("files; that a state resumes bit for bit is seen below, under each")
+@pytest.mark.once("files; tests/callbacks see under each that a state resumes bit for bit")
 def test_the_run_folder_holds_what_the_readme_says(runs):
     folder = runs / "whole"
     names = {path.name for path in folder.iterdir()}
@@ -104,6 +104,7 @@ class Terminated(Progress):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_a_packed_run_has_one_shape_and_resumes_bit_for_bit(files, tmp_path, capsys, monkeypatch):
     paths = [files / "train.tsv"], [files / "validation.tsv"]
     settings = [*SETTINGS, "packed_length=64", "decay=inverse_sqrt"]

@@ -58,6 +58,7 @@ def saved(model, tmp_path_factory):
     return path
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_another_model_gets_the_whole_state(model, saved):
     assert read_state(saved) == STATE
     other = new_model(1)

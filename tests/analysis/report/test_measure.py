@@ -45,6 +45,7 @@ def test_sentences_and_the_worst_of_them(translator, report, baseline):
         assert (shown.picture is None) == (math.isnan(plain.confidence) or not plain.translation)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_the_picture_is_the_attention_between_words(translator, report):
     shown = next(x for x in report.worst if x.picture)
     queries, keys, weights = shown.picture
@@ -54,6 +55,7 @@ def test_the_picture_is_the_attention_between_words(translator, report):
     np.testing.assert_allclose(weights, expected[-1].mean(axis=0), atol=1e-5)  # of two layers
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_parts_and_comparison(report):
     assert sum(part.sentences for part in report.parts) == len(PAIRS)
     ends = [x for part in report.parts for x in (part.least, part.most)]

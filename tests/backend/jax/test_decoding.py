@@ -15,7 +15,7 @@ def test_stages(rng, rows, stages):
     """Few rows have one stage: each one is compiled."""
     seen = []
 
-    def body(i, done_B, found, alive):
+    def turn(i, done_B, found, alive):
         seen.append(len(done_B))
         found = {"steps": found["steps"] + ~done_B}
         return done_B | (i >= alive["ends"]), found, alive
@@ -23,7 +23,7 @@ def test_stages(rng, rows, stages):
     @jax.jit
     def find(ends):
         found = {"steps": jnp.zeros(rows, "int32")}
-        return row_loop(body, 20, jnp.zeros(rows, bool), found, {"ends": ends})
+        return row_loop(turn, 20, jnp.zeros(rows, bool), found, {"ends": ends})
 
     ends = rng.integers(1, 25, rows)
     np.testing.assert_array_equal(find(ends)["steps"], np.minimum(ends, 19))

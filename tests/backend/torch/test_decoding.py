@@ -75,7 +75,7 @@ def test_each_row_has_its_own_turns(turns):
     limits = torch.tensor(turns)
     sizes = []
 
-    def body(i, done, found, alive):
+    def turn(i, done, found, alive):
         sizes.append(len(done))
         is_on = ~done
         found = {"count": found["count"] + is_on, "sum": found["sum"] + alive["number"] * is_on}
@@ -86,10 +86,10 @@ def test_each_row_has_its_own_turns(turns):
     found = {"count": torch.zeros(rows, dtype=torch.int64), "sum": torch.zeros(rows).long()}
     alive = {"number": number, "limit": limits, "cache": number.float().view(-1, 1, 1, 1).clone()}
     with torch.no_grad():
-        found = row_loop(body, most + 1, limits == 0, found, alive)
+        results = row_loop(turn, most + 1, limits == 0, found, alive)
     expected = limits.clamp(max=most)
-    assert found["count"].tolist() == expected.tolist()
-    assert found["sum"].tolist() == (expected * number).tolist()
+    assert results["count"].tolist() == expected.tolist()
+    assert results["sum"].tolist() == (expected * number).tolist()
     # Rows that are done leave as soon as they are a tenth of all.
     going_on = [sum(turn > i for turn in turns) for i in range(len(sizes))]
     assert all(size * 0.9 < on for size, on in zip(sizes, going_on, strict=True))
