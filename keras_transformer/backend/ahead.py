@@ -1,4 +1,4 @@
-"""Compilation of functions ahead of time, for later processes, too."""
+"""Compilation of functions ahead of time, also for later processes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def packages(model: keras.Model, folder: Path) -> Packages:
-    """Return what compiles functions over a model, on PyTorch, see `backend.torch.packages`.
+    """Return the compiler of functions over a model, see `backend.torch.packages`.
 
     Args:
         model: The model.
         folder: Folder of the compiled functions.
 
     Raises:
-        ValueError: On another backend, or a model that is not on the processor.
+        ValueError: If the backend is not PyTorch, or the model is not on the CPU.
         ImportError: If there is no C++ compiler.
     """
     if BACKEND != "torch":

@@ -26,6 +26,8 @@ elif BACKEND == "torch":
 
 
 class _Fixed(threading.local):
+    """Whether this thread is inside `fixed_caches`, and its `positions`."""
+
     on: bool = False
     positions: int | None = None
 
@@ -35,10 +37,10 @@ _fixed = _Fixed()
 
 @contextlib.contextmanager
 def fixed_caches(positions: int | None = None) -> Iterator[None]:
-    """Give caches their full size from the start on PyTorch, too, and places that are tensors.
+    """Make caches full-size from the start on PyTorch, too; indices may then be tensors.
 
     Args:
-        positions: Number of positions that `attend_cache` covers at most; None: all.
+        positions: Maximum number of positions that `attend_cache` covers; None: all.
     """
     before = _fixed.on, _fixed.positions
     _fixed.on, _fixed.positions = True, positions
@@ -141,8 +143,8 @@ def attend_cache(
             allowed = mask[..., :size]
         elif mask is None and (queries != 1 or size is not filled):
             places = quick.shape(key_BNSH[:, :, :size])[2]
-            own_T1 = quick.expand_dims(filled - queries + quick.arange(queries, dtype="int32"), 1)
-            allowed = quick.expand_dims(quick.arange(places, dtype="int32") <= own_T1, (0, 1))
+            place_T1 = quick.expand_dims(filled - queries + quick.arange(queries, dtype="int32"), 1)
+            allowed = quick.expand_dims(quick.arange(places, dtype="int32") <= place_T1, (0, 1))
         added = None if bias is None else bias[..., :size]
         keys, values = key_BNSH[:, :, :size], value_BNSH[:, :, :size]
         return attention(query_BNTH, keys, values, allowed, added, soft_cap=soft_cap)

@@ -17,7 +17,7 @@ from keras_transformer.backend import quick
 from keras_transformer.backend.compilation import BACKEND
 
 CHUNK = 512  # queries and keys per chunk
-_LOWEST = -1e30
+_LOWEST = -1e30  # score of a key that is not allowed
 
 
 class Pattern(NamedTuple):
@@ -125,8 +125,8 @@ class _Chunks(NamedTuple):
         products = ops.cast(products, "float32") * self.scale
         if self.soft_cap is not None:
             products = self.soft_cap * ops.tanh(products / self.soft_cap)
-        own = ops.arange(self.size, dtype="int32")
-        queries, keys = i * self.size + own[:, None], j * self.size + own[None]
+        offsets = ops.arange(self.size, dtype="int32")
+        queries, keys = i * self.size + offsets[:, None], j * self.size + offsets[None]
         allowed, by_place = keys < self.places, self.pattern.allows(queries, keys)
         allowed = allowed if by_place is None else allowed & by_place
         mask = self.mask
@@ -156,12 +156,13 @@ class _Chunks(NamedTuple):
         return low, ops.minimum(count, ((i + 1) * size + window - 2) // size + 1)
 
     def _with_global(self, i, low, high, lowest, highest):
+        """Add the chunks of global tokens to the range [low, high); return front, low, high."""
         first = -(-self.pattern.global_tokens // self.size)
         if self.pattern.window is None or first == 0:
             return 0, low, high
         is_global = i < first
         low, high = ops.where(is_global, lowest, low), ops.where(is_global, highest, high)
-        # If only later chunks are allowed (lowest > 0), those of global tokens are not.
+        # If only later chunks are allowed (lowest > 0), the front chunks are not among them.
         front = ops.where(is_global | (lowest > 0), 0, ops.minimum(first, low))
         return front, low, high
 
@@ -211,10 +212,9 @@ def _backward(chunks, query, key, value, output, log_sum, upstream):
         through = ops.matmul(upstream_i, ops.transpose(value_j, (0, 1, 3, 2)))
         through = ops.cast(through, "float32") - chunks.of(inner, i)[..., None]
         slope = chunks.scale
-        if chunks.soft_cap is not None:  # of masked scores, far below the cap, it is 0
+        if chunks.soft_cap is not None:  # the gradient of masked scores, far below the cap, is 0
             slope = slope * (1 - ops.square(ops.clip(scores / chunks.soft_cap, -1.0, 1.0)))
-        both = weights, weights * through * slope
-        return [ops.cast(x, value.dtype) for x in both]
+        return [ops.cast(x, value.dtype) for x in (weights, weights * through * slope)]
 
     def of_queries(i):
         query_i, upstream_i = chunks.of(query, i), chunks.of(upstream, i)
@@ -232,8 +232,8 @@ def _backward(chunks, query, key, value, output, log_sum, upstream):
 
         def visit(i, key_total, value_total):
             query_i, upstream_i = chunks.of(query, i), chunks.of(upstream, i)
-            both = weights(i, j, query_i, key_j, value_j, upstream_i)
-            weights_ji, gradient_ji = (ops.transpose(x, (0, 1, 3, 2)) for x in both)
+            pair = weights(i, j, query_i, key_j, value_j, upstream_i)
+            weights_ji, gradient_ji = (ops.transpose(x, (0, 1, 3, 2)) for x in pair)
             key_part = ops.matmul(gradient_ji, query_i)
             value_part = ops.matmul(weights_ji, upstream_i)
             key_total = key_total + ops.cast(key_part, "float32")
@@ -245,17 +245,19 @@ def _backward(chunks, query, key, value, output, log_sum, upstream):
     return *_each(of_queries, count_q), *_each(of_keys, count_k)
 
 
-def _each(one, count):
-    """Concatenate the results of `one(i)` for all chunks, tuples of tensors (B, N, C, ...)."""
+def _each(function, count):
+    """Concatenate the results of `function(i)` for all chunks, tuples of tensors (B, N, C, ...)."""
     if BACKEND == "torch":
-        return tuple(ops.concatenate(x, axis=2) for x in zip(*map(one, range(count)), strict=True))
+        return tuple(
+            ops.concatenate(x, axis=2) for x in zip(*map(function, range(count)), strict=True)
+        )
 
     def joined(x):
         x = ops.moveaxis(x, 0, 2)
         shape = ops.shape(x)
         return ops.reshape(x, (shape[0], shape[1], shape[2] * shape[3], *shape[4:]))
 
-    return tuple(map(joined, ops.map(one, ops.arange(count, dtype="int32"))))
+    return tuple(map(joined, ops.map(function, ops.arange(count, dtype="int32"))))
 
 
 def _visit(chunks, visit, values):

@@ -1,4 +1,4 @@
-"""Compilation of functions, random state."""
+"""Compilation of functions, portable graphs, training steps, random state."""
 
 from __future__ import annotations
 
@@ -130,11 +130,11 @@ def compiled(
         function: Function from trees of tensors to a tree of tensors; may read the variables of
             `model`.
         model: The model whose variables `function` reads.
-        donates: Numbers of the arguments that the caller does not use again: their memory becomes
-            that of results on JAX, which would copy them otherwise.
-        varying: Numbers of the arguments (B,) or (B, S) of which any size may come: TensorFlow
-            traces once for all sizes, where otherwise it traces for those of the first call, again
-            when one of them changes, and once more when another one does.
+        donates: Indices of the arguments that the caller does not use again: on JAX, results reuse
+            their memory, where otherwise they would be copied.
+        varying: Indices of the arguments (B,) or (B, S) whose sizes vary: TensorFlow traces once
+            for all sizes. Otherwise it traces for the sizes of the first call, again when one of
+            them changes, and once more when another one does.
     """
     reuse_memory()
     if BACKEND == "jax":
@@ -155,7 +155,7 @@ def compiled(
 
 
 def _of_any_size(graph, varying):
-    """Return a TensorFlow graph that is traced before its first call for any size of arguments."""
+    """Return a TensorFlow function that is traced for any size of its `varying` arguments."""
     known = set()
 
     def spec(x, number):
@@ -199,7 +199,7 @@ def set_random_state(state: dict[str, np.ndarray]) -> None:
     """Restore the result of `random_state`; devices missing on this machine are skipped.
 
     Raises:
-        ValueError: If a name is none of a device.
+        ValueError: If a name is not that of a device.
     """
     if BACKEND != "torch":
         return

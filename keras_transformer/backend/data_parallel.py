@@ -20,8 +20,8 @@ elif BACKEND == "torch":
 def num_replicas() -> int:
     """Return how many replicas share a batch, each with its rows and its own gradients.
 
-    They are those of a TensorFlow strategy, or PyTorch's processes; else 1. With JAX, one program
-    computes on all rows.
+    Replicas are those of a TensorFlow strategy, or PyTorch's processes; otherwise there is 1. With
+    JAX, one program computes on all rows.
     """
     if BACKEND == "tensorflow":
         return tf.distribute.get_strategy().num_replicas_in_sync
@@ -38,7 +38,7 @@ def model_axis() -> int:
 
 
 def replica_number() -> Any:
-    """Return the number of the replica of a TensorFlow strategy that calls, else 0."""
+    """Return the number of the calling replica in a TensorFlow strategy; 0 outside one."""
     context = _context()
     return context.replica_id_in_sync_group if context else 0
 
@@ -50,16 +50,16 @@ def replica_sum(x: Any) -> Any:
 
 def replica_sums(values: Sequence[Any]) -> list[Any]:
     """Return the sum of each value over the replicas, without gradient; None stays None."""
-    found = [x for x in values if x is not None]
-    if BACKEND == "torch" and num_replicas() > 1 and found:
-        # One message for all, in the widest of their dtypes: each message has its delay.
-        dtype = functools.reduce(torch.promote_types, [x.dtype for x in found], torch.float32)
-        flat = torch.cat([x.detach().reshape(-1).to(dtype) for x in found])
+    present = [x for x in values if x is not None]
+    if BACKEND == "torch" and num_replicas() > 1 and present:
+        # One message for all, in the widest of their dtypes: each message costs a delay.
+        dtype = functools.reduce(torch.promote_types, [x.dtype for x in present], torch.float32)
+        flat = torch.cat([x.detach().reshape(-1).to(dtype) for x in present])
         torch.distributed.all_reduce(flat)
-        parts = flat.split([x.numel() for x in found])
-        sums = [part.reshape(x.shape).to(x.dtype) for part, x in zip(parts, found, strict=True)]
+        parts = flat.split([x.numel() for x in present])
+        sums = [part.reshape(x.shape).to(x.dtype) for part, x in zip(parts, present, strict=True)]
     elif context := _context():
-        constants = [tf.stop_gradient(tf.convert_to_tensor(x)) for x in found]
+        constants = [tf.stop_gradient(tf.convert_to_tensor(x)) for x in present]
         sums = context.all_reduce(tf.distribute.ReduceOp.SUM, constants)
     else:
         return list(values)
@@ -79,7 +79,7 @@ def first_part(batches: Iterable[Any]) -> Any:
 
 
 def with_rows(batch: Any) -> Any:
-    """Return a replica's part of a batch; a part without rows fails when the step runs."""
+    """Return this replica's batch unchanged; when the step runs, it fails without a row."""
     if not _context():
         return batch
     rows = tf.shape(next(x for x in keras.tree.flatten(batch) if x is not None))[0]

@@ -61,7 +61,7 @@ def _top_k(x, k):
     x_RV = quick.reshape(x, (-1, size))
     x_RGC = quick.reshape(x_RV[:, : groups * _GROUP], (-1, groups, _GROUP))
     _, chosen_Rk = quick.top_k(ops.max(x_RGC, axis=-1), k)
-    chosen_Rk = ops.sort(chosen_Rk, axis=-1)  # of equal numbers the first are taken, as by top_k
+    chosen_Rk = ops.sort(chosen_Rk, axis=-1)  # ties go to the first, as in top_k
     within_RkC = gather(x_RGC, quick.expand_dims(chosen_Rk, -1), axis=1)
     candidates_RC = quick.reshape(within_RkC, (-1, k * _GROUP))
     candidates_RC = quick.concatenate([candidates_RC, x_RV[:, groups * _GROUP :]], axis=1)
@@ -77,7 +77,7 @@ def _top_k(x, k):
 def gather(x: Any, indices: Any, axis: int) -> Any:
     """Return `ops.take_along_axis` for indices >= 0, whose later axes may have size 1."""
     if BACKEND == "torch":
-        indices = indices.long()  # not every device takes others
+        indices = indices.long()  # some devices accept no others
         if later := x.shape[axis + 1 :]:
             indices = indices.expand(*indices.shape[: axis + 1], *later)
         return torch.gather(x, axis, indices)
@@ -91,7 +91,7 @@ def gather(x: Any, indices: Any, axis: int) -> Any:
 
 
 def at(x: Any, i: Any) -> Any:
-    """Return x[..., i], where i is a number or a scalar, which PyTorch would read from the GPU."""
+    """Return x[..., i] for a number or a scalar tensor i, which is not read from the GPU."""
     if BACKEND == "torch" and torch.is_tensor(i):
         return torch.index_select(x, -1, i.reshape(1)).squeeze(-1)
     return x[..., i]
@@ -110,8 +110,8 @@ def forbid(logits: Any, ids: Any, value: float) -> Any:
 
     Args:
         logits: Logits in float32.
-        ids: Ids of each row, int32, as often as they like; -1 for none.
-        value: The value.
+        ids: Ids of each row, int32, in any order and repeated or not; -1 for none.
+        value: Upper bound of their logits.
     """
     logits_RV = quick.reshape(logits, (-1, quick.shape(logits)[-1]))
     ids_RM = quick.reshape(ids, (-1, quick.shape(ids)[-1]))
@@ -120,29 +120,30 @@ def forbid(logits: Any, ids: Any, value: float) -> Any:
     return quick.reshape(lowered, quick.shape(logits))
 
 
-def row_loop(body: Callable, length: Any, done_B: Any, found: Any, alive: Any) -> Any:
-    """Call `body` for i = 1 to `length` - 1, or until all rows are done.
+def row_loop(turn: Callable, length: Any, done_B: Any, results: Any, alive: Any) -> Any:
+    """Call `turn` for i = 1 to `length` - 1, or until all rows are done.
 
     Args:
-        body: `body(i, done_B, found, alive) -> done_B, found, alive`, a pure function. The results
-            of a row depend on that row alone, and do not change once the row is done.
+        turn: `turn(i, done_B, results, alive) -> done_B, results, alive`, a pure function. What it
+            returns for a row depends on that row alone, and the row's results do not change once
+            the row is done.
         length: Upper bound of i, exclusive.
         done_B: Boolean, True for rows that are done.
-        found: Tree of tensors (B, ...) that is the result.
+        results: Tree of tensors (B, ...): the results so far.
         alive: Tree of tensors (B, ...) that only the loop needs.
 
     Returns:
-        The final `found`.
+        The final results.
     """
     if BACKEND != "tensorflow" or caches_grow():
-        return kernels.row_loop(body, length, done_B, found, alive)
+        return kernels.row_loop(turn, length, done_B, results, alive)
 
     # XLA in TensorFlow: shapes are static, and a loop is compiled at each call.
-    def goes_on(i, done_B, found, alive):
+    def goes_on(i, done_B, results, alive):
         return ops.logical_and(i < length, ops.logical_not(ops.all(done_B)))
 
-    def turn(i, done_B, found, alive):
-        return i + 1, *body(i, done_B, found, alive)
+    def iteration(i, done_B, results, alive):
+        return i + 1, *turn(i, done_B, results, alive)
 
-    variables = (ops.convert_to_tensor(1, dtype="int32"), done_B, found, alive)
-    return ops.while_loop(goes_on, turn, variables)[2]
+    variables = (ops.convert_to_tensor(1, dtype="int32"), done_B, results, alive)
+    return ops.while_loop(goes_on, iteration, variables)[2]

@@ -31,7 +31,7 @@ def count_gpus() -> int:
     return torch.cuda.device_count()
 
 
-_kept: dict[tuple[int, str], Any] = {}  # tensors by the number of their array, and device
+_kept: dict[tuple[int, str], Any] = {}  # tensors by the id of their array, and device
 
 
 def constant(array: np.ndarray, part: slice = slice(None)) -> Any:

@@ -66,6 +66,7 @@ def attention(
 
 
 def _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern, soft_cap):
+    """Return whether attention is computed in chunks, because the input is long."""
     length, places = query_BNTH.shape[2], key_BNSH.shape[2]
     known = isinstance(length, int) and isinstance(places, int)  # on JAX unknown ones are symbols
     if not known or bias is not None or is_portable():

@@ -55,7 +55,7 @@ def _random_bytes(x, seed):
         bytes_ = jax.lax.bitcast_convert_type(bits, "uint8").reshape(-1)[: x.size]
     else:
         size = tf.size(x)
-        if num_replicas() > 1:  # whose seed generators are copies
+        if num_replicas() > 1:  # the replicas' seed generators are equal
             seed = tf.random.experimental.stateless_fold_in(seed, replica_number())
         words = tf.random.stateless_uniform([(size + 7) // 8], seed, None, None, tf.int64)
         bytes_ = tf.reshape(tf.bitcast(words, tf.uint8), [-1])[:size]

@@ -1,4 +1,4 @@
-"""Gradients of a loss on TensorFlow and PyTorch, which differentiate a model with state."""
+"""Gradients of a loss: of a model with state (TensorFlow, PyTorch), or a pure function (JAX)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ elif BACKEND == "tensorflow":
 def gradients(
     function: Callable[[], tuple[Any, Any]], variables: Sequence[keras.Variable]
 ) -> tuple[Any, list[Any]]:
-    """Return the second result of `function`, and the gradients of the first.
+    """Return the second result of `function`, and the gradients of its first, a scalar.
 
     JAX differentiates pure functions only: there, a model's `compute_loss_and_updates` is
     differentiated instead.
@@ -39,8 +39,8 @@ def gradients(
         with tf.GradientTape() as tape:
             scalar, result = function()
         gradients = tape.gradient(scalar, variables)
-        # Of a table of tokens, TensorFlow returns a row per token. Clipping would take the norm of
-        # these, where it is the norm of the sums of the rows of each token.
+        # For a token table, TensorFlow returns a row per occurrence of a token. Clipping needs the
+        # norm after the rows of each token are added up.
         return result, [x if x is None else tf.convert_to_tensor(x) for x in gradients]
     if BACKEND == "torch":
         for variable in variables:
@@ -54,12 +54,12 @@ def gradients(
 def pure_gradients(
     function: Callable[..., tuple[Any, Any]], values: Any, *arguments: Any, **options: Any
 ) -> tuple[Any, Any]:
-    """Return the second result of a pure function, and the gradients of the first; JAX only.
+    """Return the second result of a pure function, and the gradients of its first; JAX only.
 
     Args:
         function: Function that returns a scalar and a second result.
         values: Its first argument, a tree of tensors: the gradients are of these.
         arguments, options: Its other arguments.
     """
-    (_, result), found = jax.value_and_grad(function, has_aux=True)(values, *arguments, **options)
-    return result, found
+    (_, result), grads = jax.value_and_grad(function, has_aux=True)(values, *arguments, **options)
+    return result, grads

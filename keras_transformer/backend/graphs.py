@@ -1,4 +1,4 @@
-"""Searches that a GPU replays without Python between the kernels."""
+"""Recorded searches, which a GPU replays without Python between the kernels."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if BACKEND == "torch":
 
 # Whether searches are recorded: on PyTorch with a GPU.
 RECORDS_SEARCHES = BACKEND == "torch" and torch.cuda.is_available()
-# Whether a search of a new shape takes longer than the next one.
+# Whether a search of a new shape takes longer than a repeated one.
 SEARCHES_BY_SHAPE = COMPILES_EACH_SHAPE or RECORDS_SEARCHES
 
 
 def recorded_search(begin: Callable, variables: Callable[[], Sequence[keras.Variable]]) -> Callable:
-    """Return the function from the arguments of a search to its ids and scores, recorded.
+    """Return a function from the arguments of a search to its ids and scores.
 
-    It records the search for each new shape of its arguments as CUDA graphs, see
-    `backend.torch.cuda_graphs`, where these are on the current GPU.
+    If the arguments are on the current GPU, it records the search for each new shape of them as
+    CUDA graphs (`backend.torch.cuda_graphs`); otherwise it runs the search without a recording.
 
     Args:
         begin: Function from tensors and None to a `decoding.SearchLoop`.
-        variables: Function that returns the variables that it reads.
+        variables: Function that returns the variables that the search reads.
     """
     from keras_transformer.backend.torch.cuda_graphs import RecordedSearch
 
     @functools.cache
-    def recorded() -> RecordedSearch:  # it needs the GPU
+    def recorded() -> RecordedSearch:  # made at the first call: it needs the GPU
         return RecordedSearch(begin, variables)
 
     def search(*arguments: Any) -> Any:

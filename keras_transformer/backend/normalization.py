@@ -19,7 +19,7 @@ elif BACKEND == "torch":
 
 
 def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
-    """Apply layer normalization over the last axis, computed at least in float32, in x's dtype."""
+    """Return x with layer normalization over the last axis, computed at least in float32."""
     if uses_torch_kernels(x):
         return torch_kernels.layer_norm(x, gamma, beta, epsilon)
     width = tuple(gamma.shape)
@@ -35,7 +35,7 @@ def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
 
 
 def rms_norm(x: Any, scale: Any, epsilon: float) -> Any:
-    """Return x / sqrt(mean(x^2) + epsilon) * scale, computed at least in float32, in x's dtype."""
+    """Return x / sqrt(mean(x^2) + epsilon) * scale in x's dtype, computed at least in float32."""
     x_ = at_least_float32(x)
     factor = ops.rsqrt(_mean(ops.square(x_)) + epsilon)
     return ops.cast(x_ * factor * at_least_float32(scale), x.dtype)

@@ -21,10 +21,10 @@ if BACKEND == "torch":
     from keras_transformer.backend.torch import matrix_products
 
 VARIABLE = "KERAS_TRANSFORMER_PRECISION"
-# The processor's instructions with which a CPU's products in a type are faster than in float32.
-# Without them a product was 3 to 380 times slower on PyTorch, 2 to 5 on TensorFlow. XLA converts
-# bfloat16 to float32 and back around each product, which took twice as long, but with AMX training
-# was a sixth faster. No XLA has fast products in float16.
+# Instructions that a CPU needs for faster products in a 16-bit type than in float32. Without them,
+# a product took 3 to 380 times as long on PyTorch, and 2 to 5 times as long on TensorFlow. XLA
+# converts bfloat16 to float32 and back around each product: these took twice as long, but with AMX
+# training was a sixth faster. XLA has no fast products in float16.
 _UNITS = {
     ("torch", "bfloat16"): {"avx512_bf16", "amx_bf16", "bf16"},
     ("torch", "float16"): {"avx512_fp16", "amx_fp16"},
@@ -38,8 +38,8 @@ def usable_precision(precision: str) -> str:
     """Return `precision`, or "float32" with a warning if this machine is slower in it.
 
     On a CPU its instructions decide. Where products in a 16-bit type are fast, a small one is
-    tried. With `is_strict` only the trial decides. "int8" is returned as it is: it is a type of
-    weights, with which float32 arithmetic is as fast as products in 8 bits of the same accuracy.
+    tried. With `is_strict` only the trial decides. "int8" is returned unchanged: it is a type of
+    weights, and float32 arithmetic with them is as fast as 8-bit products of the same accuracy.
 
     Args:
         precision: A dtype or a Keras dtype policy, such as "bfloat16" or "mixed_bfloat16".
@@ -60,10 +60,10 @@ def usable_precision(precision: str) -> str:
 
 
 def is_strict() -> bool:
-    """Return whether to compute in the precision that is named even if float32 is faster.
+    """Return whether to keep the requested precision even if float32 is faster.
 
     The environment variable KERAS_TRANSFORMER_PRECISION decides: "fast", the default, or "strict".
-    "int8" then means products in 8 bits, which also round the inputs.
+    With "strict", "int8" multiplies in 8 bits, which also rounds the inputs.
     """
     value = os.environ.get(VARIABLE) or "fast"
     require(value in ("fast", "strict"), VARIABLE, value, "'fast' or 'strict'")

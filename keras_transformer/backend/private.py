@@ -93,18 +93,18 @@ def layers_inside(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     flatten = getattr(layer, "_flatten_layers", None)
     if flatten is not None:
         return list(flatten(include_self=False))
-    found = {id(layer): layer}
+    layers = {id(layer): layer}
 
     def visit(value):
         if isinstance(value, dict | list | tuple):
-            for one in value.values() if isinstance(value, dict) else value:
-                visit(one)
-        elif isinstance(value, keras.layers.Layer) and id(value) not in found:
-            found[id(value)] = value
+            for item in value.values() if isinstance(value, dict) else value:
+                visit(item)
+        elif isinstance(value, keras.layers.Layer) and id(value) not in layers:
+            layers[id(value)] = value
             visit(dict(vars(value)))
 
     visit(dict(vars(layer)))
-    return list(found.values())[1:]
+    return list(layers.values())[1:]
 
 
 def build_metrics(model: keras.Model, batch: Any) -> None:
@@ -168,11 +168,11 @@ if BACKEND == "torch":
     def write_package(program: Any, path: Path, options: dict[str, Any]) -> dict[str, torch.Tensor]:
         """Compile an exported program; return the weights that are not in the package, by name.
 
-        Products with frozen weights are C++ of their own, which takes a third of the time for a few
-        rows, without trials (`preprocessing_fns`, PyTorch 2.13). Fallback: PyTorch's products.
-        Weights stay apart (`aot_compile`, PyTorch 2.13): a package copies its own to memory that is
-        aligned to 16 bytes, where vectors of 64 take 1.6 times as long to read. Fallback: the
-        package has them.
+        Products with frozen weights become generated C++, which takes a third of the time for a few
+        rows; no alternatives are tried (`preprocessing_fns`, PyTorch 2.13). Fallback: PyTorch's
+        products. Weights stay outside (`aot_compile`, PyTorch 2.13): a package copies its own to
+        memory that is aligned to 16 bytes, where vectors of 64 take 1.6 times as long to read.
+        Fallback: the package contains them.
         """
         # A GCC that inlines early keeps the sums of products of five rows or more in memory, and
         # takes three times as long. PyTorch 2.13 has no option for flags, but a value is part of
@@ -186,8 +186,8 @@ if BACKEND == "torch":
         selector = _find("torch._inductor.select_algorithm", name)
         choices = getattr(selector and selector(), "preprocessing_fns", None)
         if choices is not None:
-            own = {"max_autotune_gemm": True, "max_autotune_gemm_backends": "CPP,ATEN"}
-            options = options | own
+            backends = {"max_autotune_gemm_backends": "CPP,ATEN"}
+            options = options | {"max_autotune_gemm": True} | backends
             choices.append(_generated)
         try:
             return _write_package(program, os.fspath(path), options)
@@ -196,6 +196,7 @@ if BACKEND == "torch":
                 choices.remove(_generated)
 
     def _write_package(program, path, options):
+        """Compile a program into a package; return the weights that it needs, by name."""
         pack = _find("torch._inductor.package", "package_aoti")
         known = _find("torch._inductor.config", "aot_inductor")
         kind = "package_constants_on_disk_format"
@@ -207,7 +208,7 @@ if BACKEND == "torch":
         options = options | {
             "aot_inductor.package": True,
             "aot_inductor.package_constants_in_so": False,
-            f"aot_inductor.{kind}": "pickle_weights",  # they are among the files, not written
+            f"aot_inductor.{kind}": "pickle_weights",  # returned among the files, not written
         }
         arguments, named = program.example_inputs
         module = program.module(check_guards=False)

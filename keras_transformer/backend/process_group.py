@@ -22,29 +22,29 @@ elif BACKEND == "torch":
 
 
 def join_processes(index: int, count: int, address: str, local: int | None) -> None:
-    """Join the processes of a run, which then have one backend; before any computation.
+    """Join the processes of a run into one group of the backend, before any computation.
 
     Args:
         index: Number of this process.
         count: Number of processes.
         address: "host:port" of process 0.
-        local: Number of this process on its host, which then uses the GPU of this number alone,
-            or the only one that it sees; None: all devices with JAX, the first GPU with PyTorch.
+        local: Number of this process on its host. It then uses only the GPU of this number, or the
+            only one that it sees; None: all devices with JAX, the first GPU with PyTorch.
 
     Raises:
-        ValueError: If this process sees several GPUs, and none of this number.
+        ValueError: If this process sees several GPUs, but none of this number.
         NotImplementedError: With TensorFlow.
     """
     if BACKEND == "jax":
         # On CPUs, collectives of two programs at a time would wait for each other (JAX 0.10).
         jax.config.update("jax_cpu_enable_async_dispatch", False)
-        # JAX would take SIGTERM, with which a run saves its state.
+        # JAX would catch SIGTERM, at which a run saves its state.
         jax.config.update("jax_enable_preemption_service", False)
         gpu = _own_gpu(local, _visible_gpus())
-        own = None if gpu is None else [gpu]
-        # Without detection: under Slurm, JAX would take one device where all are meant.
+        gpus = None if gpu is None else [gpu]
+        # Detection is off: under Slurm, JAX would use one device where `gpus` means all.
         jax.distributed.initialize(
-            address, count, index, own, cluster_detection_method="deactivate"
+            address, count, index, gpus, cluster_detection_method="deactivate"
         )
     elif BACKEND == "torch":
         on_gpu = torch.cuda.is_available()
@@ -69,16 +69,16 @@ def leave_processes() -> None:
 
 
 def _own_gpu(local, visible):
-    """Return the number of the GPU of a process; None: whatever there is."""
-    if local is None or visible == 1:  # such as that of Slurm's `--gpus-per-task 1`
+    """Return the number of the GPU of a process; None: the devices that it sees."""
+    if local is None or visible == 1:  # Slurm's `--gpus-per-task 1` shows one
         return None
-    fits = local < visible or not visible
-    require(fits, "number of the process on its host", local, f"below {visible}, its GPUs")
+    is_visible = local < visible or not visible
+    require(is_visible, "number of the process on its host", local, f"below {visible}, its GPUs")
     return local
 
 
 def _visible_gpus():
-    """Return how many of Nvidia's GPUs JAX will see, which cannot be asked before it has joined."""
+    """Return how many of Nvidia's GPUs JAX will see; JAX itself cannot be asked before it joins."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     return len(glob.glob("/dev/nvidia[0-9]*") if named is None else named.split(","))
 
@@ -104,13 +104,13 @@ def summed(variables: Sequence[keras.Variable]) -> Iterator[None]:
     if BACKEND != "torch" or num_replicas() == 1:
         yield
         return
-    own = [variable.value.clone() for variable in variables]
+    local_values = [variable.value.clone() for variable in variables]
     try:
-        for variable, total in zip(variables, replica_sums(own), strict=True):
+        for variable, total in zip(variables, replica_sums(local_values), strict=True):
             variable.assign(total)
         yield
     finally:
-        for variable, value in zip(variables, own, strict=True):
+        for variable, value in zip(variables, local_values, strict=True):
             variable.assign(value)
 
 

@@ -2,8 +2,8 @@
 
 Keras searches every argument for symbolic tensors and converts it, which takes 20 microseconds per
 operation on PyTorch, more than the operation itself. Here the arguments must be tensors of the
-backend. Names and meanings are those of `keras.ops`; on JAX, and but for a few on TensorFlow, these
-are the functions of `keras.ops` themselves.
+backend. Names and meanings are those of `keras.ops`. On JAX, and with few exceptions on TensorFlow,
+these are the functions of `keras.ops` themselves.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if BACKEND != "torch":
 
         def reshape(x: Any, shape: Sequence[Any]) -> Any:
             known = [size if isinstance(size, int) else -1 for size in shape]
-            # Where one size is unknown, a constant does in place of three operations.
+            # If only one size is unknown, a constant shape replaces three operations.
             return tf.reshape(x, known if known.count(-1) == 1 and 0 not in known else shape)
 
         def take(x: Any, indices: Any, axis: int) -> Any:

@@ -61,6 +61,7 @@ def _by_jax(function, arguments, seeds, before):
 
 
 def _by_tensorflow(function, arguments, seeds, before):
+    """Return the results with a gradient that recomputes them, and the new random states."""
     flat = keras.tree.flatten(arguments)
     places = [i for i, x in enumerate(flat) if x is not None and x.dtype.is_floating]
     after = before
@@ -68,15 +69,15 @@ def _by_tensorflow(function, arguments, seeds, before):
     @tf.recompute_grad
     def pure(zero, *floats):
         nonlocal after
-        given = list(flat)
+        leaves = list(flat)
         for place, x in zip(places, floats, strict=True):
-            given[place] = x
+            leaves[place] = x
         # In the recomputation `zero` depends on the gradient. Without this dependence, the
-        # optimizer of graphs keeps the random numbers of the first computation.
+        # graph optimizer keeps the random numbers of the first computation.
         states = [x + tf.cast(zero, x.dtype) for x in before]
         scope = keras.StatelessScope(state_mapping=list(zip(seeds, states, strict=True)))
         with scope:
-            result = function(keras.tree.pack_sequence_as(arguments, given))
+            result = function(keras.tree.pack_sequence_as(arguments, leaves))
         after = [scope.get_current_value(seed) for seed in seeds]
         return result
 

@@ -1,4 +1,4 @@
-"""Caches whose rows are filled to different lengths, as those of replies that run side by side."""
+"""Caches with rows of different lengths, such as those of replies generated side by side."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def write_rows(cache_BNSH: Any, update_BNTH: Any, index_B: Any) -> Any:
         return cache_BNSH
     if BACKEND == "jax":
 
-        def one(cache_NSH, update_NTH, index):
+        def write_row(cache_NSH, update_NTH, index):
             return jax.lax.dynamic_update_slice(cache_NSH, update_NTH, (0, index, 0))
 
-        return jax.vmap(one)(cache_BNSH, update_BNTH, index_B)
+        return jax.vmap(write_row)(cache_BNSH, update_BNTH, index_B)
     sizes = tf.unstack(tf.shape(update_BNTH)[:3])
     rows, heads, steps = tf.meshgrid(*map(tf.range, sizes), indexing="ij")
     places_BNT = steps + index_B[:, None, None]
@@ -45,9 +45,9 @@ def write_rows(cache_BNSH: Any, update_BNTH: Any, index_B: Any) -> Any:
 
 
 def most_filled(cache_BNSH: Any, index_B: Any, length: int) -> Any:
-    """Return how many places of a cache hold all that its rows have after `length` further tokens.
+    """Return how many of the first places hold all rows, after `length` further tokens of each.
 
-    On PyTorch, where the number would have to be read from the device, all places.
+    On PyTorch it is the number of all places: computing it would wait for the device.
     """
     return cache_BNSH.shape[2] if IS_EAGER else ops.max(index_B) + length
 
@@ -70,7 +70,7 @@ def take_rows(cache_BNSH: Any, first: Any, count: Any, places: int | None = None
 
 
 def put_rows(cache_BNSH: Any, rows_CNSH: Any, first: Any) -> Any:
-    """Return the cache with what `take_rows` returned, changed by `write_rows`, put back."""
+    """Return the cache with rows that `take_rows` returned, and `write_rows` changed, put back."""
     if BACKEND == "torch":  # the view was written in place
         return cache_BNSH
     if BACKEND == "tensorflow":

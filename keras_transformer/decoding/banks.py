@@ -1,4 +1,4 @@
-"""Beams that have met more of their phrases than others, side by side in one search."""
+"""Beam slots grouped by how many phrases they contain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RANK = 1e3  # outweighs differences of sums of log-probabilities
 def with_proposals(
     phrases: Phrases, state: Any, values_BKW: Any, tokens_BKW: Any, logits_BKV: Any
 ) -> tuple[Any, Any]:
-    """Return the best tokens of each beam and those that its phrases need, with their logits.
+    """Return the best tokens of each beam, and the tokens that its phrases need, with their logits.
 
     Args:
         phrases: The constraint.
@@ -26,47 +26,47 @@ def with_proposals(
         logits_BKV: All logits.
 
     Returns:
-        Logits and tokens (B, K, W + F), each token once; `IMPOSSIBLE` for those that may not be
-        taken.
+        Logits and tokens (B, K, W + F), each token once; the logit of a token that may not be
+        taken is `IMPOSSIBLE`.
     """
     needed_BKF = phrases.proposals(state)
     value_BKF = gather(logits_BKV, quick.maximum(needed_BKF, 0), axis=2)
-    both_BKC = quick.concatenate([tokens_BKW, needed_BKF], axis=2)
+    ids_BKC = quick.concatenate([tokens_BKW, needed_BKF], axis=2)
     values_BKC = quick.concatenate([values_BKW, quick.cast(value_BKF, "float32")], axis=2)
     # A token that several forms need, or that is among the best, counts where it comes first.
-    size = quick.shape(both_BKC)[2]
-    same_BKCC = ops.equal(ops.expand_dims(both_BKC, 3), ops.expand_dims(both_BKC, 2))
+    size = quick.shape(ids_BKC)[2]
+    same_BKCC = ops.equal(ops.expand_dims(ids_BKC, 3), ops.expand_dims(ids_BKC, 2))
     is_earlier_CC = ops.arange(size)[:, None] > ops.arange(size)[None]
     repeats_BKC = ops.any(ops.logical_and(same_BKCC, is_earlier_CC), axis=3)
-    needed_BKCF = ops.equal(ops.expand_dims(both_BKC, 3), ops.expand_dims(needed_BKF, 2))
-    tokens_BKC = quick.maximum(both_BKC, 0)
-    fits_BKC = phrases.fits(state, tokens_BKC, ops.any(needed_BKCF, axis=3))
-    fits_BKC = fits_BKC & (both_BKC >= 0) & ~repeats_BKC
-    return quick.where(fits_BKC, values_BKC, IMPOSSIBLE), tokens_BKC
+    needed_BKCF = ops.equal(ops.expand_dims(ids_BKC, 3), ops.expand_dims(needed_BKF, 2))
+    tokens_BKC = quick.maximum(ids_BKC, 0)
+    may_follow_BKC = phrases.fits(state, tokens_BKC, ops.any(needed_BKCF, axis=3))
+    may_follow_BKC = may_follow_BKC & (ids_BKC >= 0) & ~repeats_BKC
+    return quick.where(may_follow_BKC, values_BKC, IMPOSSIBLE), tokens_BKC
 
 
-def in_turn(total_BM: Any, progress_BM: Any) -> Any:
-    """Return keys by which the best of each bank come first, then the second best of each, ...
+def in_turn(total_BE: Any, progress_BE: Any) -> Any:
+    """Return sort keys (B, E), highest first: the best of each bank, then the second best of each.
 
     A bank holds the extensions with the same progress. So hypotheses that have begun a phrase,
-    which are less probable at first, are compared with their like (Post and Vilar 2018, section 3).
+    which are less probable at first, compete only with each other (Post and Vilar 2018, section 3).
 
     Args:
-        total_BM: Sums of log-probabilities of the extensions.
-        progress_BM: Tokens of phrases that each has met.
+        total_BE: Sums of log-probabilities of the E extensions of a row.
+        progress_BE: Number of phrase tokens that each has met.
     """
-    size = quick.shape(total_BM)[1]
-    first_BMM, second_BMM = ops.expand_dims(total_BM, 2), ops.expand_dims(total_BM, 1)
-    earlier_MM = ops.arange(size)[:, None] > ops.arange(size)[None]
-    ties = ops.logical_and(ops.equal(first_BMM, second_BMM), earlier_MM)
-    better_BMM = ops.logical_or(second_BMM > first_BMM, ties)
-    like_BMM = ops.equal(ops.expand_dims(progress_BM, 2), ops.expand_dims(progress_BM, 1))
-    ranks_BM = ops.sum(ops.cast(ops.logical_and(better_BMM, like_BMM), "float32"), axis=2)
-    behind_BM = quick.maximum(total_BM - ops.max(total_BM, axis=1, keepdims=True), -_RANK)
-    return quick.where(total_BM > IMPOSSIBLE / 2, behind_BM - _RANK * ranks_BM, IMPOSSIBLE)
+    size = quick.shape(total_BE)[1]
+    first_BEE, second_BEE = ops.expand_dims(total_BE, 2), ops.expand_dims(total_BE, 1)
+    earlier_EE = ops.arange(size)[:, None] > ops.arange(size)[None]
+    ties = ops.logical_and(ops.equal(first_BEE, second_BEE), earlier_EE)
+    better_BEE = ops.logical_or(second_BEE > first_BEE, ties)
+    same_BEE = ops.equal(ops.expand_dims(progress_BE, 2), ops.expand_dims(progress_BE, 1))
+    ranks_BE = ops.sum(ops.cast(ops.logical_and(better_BEE, same_BEE), "float32"), axis=2)
+    margin_BE = quick.maximum(total_BE - ops.max(total_BE, axis=1, keepdims=True), -_RANK)
+    return quick.where(total_BE > IMPOSSIBLE / 2, margin_BE - _RANK * ranks_BE, IMPOSSIBLE)
 
 
 def best_of_all(phrases: Phrases, state: Any, total_BK: Any) -> tuple[Any, Any]:
-    """Return the highest sum of log-probabilities, and that of beams that have met all phrases."""
-    whole_BK = quick.where(phrases.is_complete(state), total_BK, IMPOSSIBLE)
-    return ops.max(total_BK, axis=1), ops.max(whole_BK, axis=1)
+    """Return the highest sums (B,) of all beams, and of those that have met all phrases."""
+    complete_BK = quick.where(phrases.is_complete(state), total_BK, IMPOSSIBLE)
+    return ops.max(total_BK, axis=1), ops.max(complete_BK, axis=1)

@@ -67,10 +67,15 @@ def beam_loop(
     constraint: Any = None,
     constraint_state: Any = None,
 ) -> SearchLoop:
-    """Return the loop of `beam_search`, whose arguments these are."""
+    """Return the loop of `beam_search`.
+
+    Args:
+        step, search: See `beam_search`.
+        logits_BV, state: See `greedy_loop`, as for all that follow.
+    """
     rules, beam_size = Rules(search, eos_ids, pad_id, banned_ids, constraint), search.beam_size
     wanted = search.num_hypotheses or beam_size
-    loop = _Beams(rules, logits_BV.shape[-1], beam_size, wanted)
+    beams = _Beams(rules, logits_BV.shape[-1], beam_size, wanted)
     rows = quick.shape(logits_BV)[0]
     no_ids_BKL = quick.full((rows, beam_size, length), pad_id, dtype="int32")
     none_BK = quick.full((rows, beam_size), IMPOSSIBLE, dtype="float32")
@@ -86,26 +91,28 @@ def beam_loop(
         is_past_M = quick.arange(index + length, dtype="int32") < index
         slots_BKM = quick.zeros((rows, beam_size, 1), dtype="int32") - 1
         alive["ancestors_BKM"] = quick.where(is_past_M, 0, slots_BKM)
-    alive |= {name: loop.repeated(x) for name, x in rules.history(logits_BV, past_BP).items()}
+    alive |= {name: beams.repeated(x) for name, x in rules.history(logits_BV, past_BP).items()}
     if constraint is not None:
-        alive["constraint"] = keras.tree.map_structure(loop.repeated, constraint_state)
+        alive["constraint"] = keras.tree.map_structure(beams.repeated, constraint_state)
 
-    def body(i, done_B, found, alive):
+    def turn(i, done_B, results, alive):
         logits_BKV, state = step(
             alive["token_BK"], alive["state"], index + i - 1, alive.get("ancestors_BKM")
         )
-        return loop.turn(i, index, logits_BKV, done_B, found, {**alive, "state": state})
+        return beams.extend(i, index, logits_BKV, done_B, results, {**alive, "state": state})
 
-    found = {"ids_BKL": no_ids_BKL, "scores_BK": none_BK}
+    results = {"ids_BKL": no_ids_BKL, "scores_BK": none_BK}
     none_done_B = quick.zeros((rows,), dtype="bool")
-    logits_BKV = quick.expand_dims(logits_BV, 1) if constraint is None else loop.repeated(logits_BV)
-    first = loop.turn(0, index, logits_BKV, none_done_B, found, alive)
+    logits_BKV = (
+        quick.expand_dims(logits_BV, 1) if constraint is None else beams.repeated(logits_BV)
+    )
+    first = beams.extend(0, index, logits_BKV, none_done_B, results, alive)
 
-    def result(found):
-        is_hypothesis_BK1 = quick.expand_dims(found["scores_BK"] > IMPOSSIBLE / 2, -1)
-        return quick.where(is_hypothesis_BK1, found["ids_BKL"], pad_id), found["scores_BK"]
+    def result(results):
+        is_hypothesis_BK1 = quick.expand_dims(results["scores_BK"] > IMPOSSIBLE / 2, -1)
+        return quick.where(is_hypothesis_BK1, results["ids_BKL"], pad_id), results["scores_BK"]
 
-    return SearchLoop(first, body, result, length, index)
+    return SearchLoop(first, turn, result, length, index)
 
 
 @dataclass(frozen=True)
@@ -113,73 +120,91 @@ class _Candidates:
     """The C best extensions of the beams of each row, best first."""
 
     total_BC: Any  # sums of log-probabilities
-    beam_BC: Any  # the beam that each extends
+    beam_BC: Any  # index of the beam that each extends
     token_BC: Any
     is_eos_BC: Any
-    key_BC: Any  # by which they are in order
+    # Sort key, highest first; differs from `total_BC` with `diversity_rate` or phrases.
+    key_BC: Any
 
 
 @dataclass(frozen=True)
 class _Beams:
-    """One iteration of the loop, in three phases."""
+    """One turn of beam search: `propose`, `finish`, `advance`, then `done`.
+
+    `wanted` is the number of hypotheses that a row must finish.
+    """
 
     rules: Rules
     vocab_size: int
     beam_size: int
     wanted: int
 
-    def turn(self, i, index, logits_BKV, done_B, found, alive):
+    def extend(self, i, index, logits_BKV, done_B, results, alive):
+        """Extend the beams by token i, whose logits these are: one turn of the loop."""
         candidates = self.propose(i, logits_BKV, alive)
-        found = self.finish(i, candidates, done_B, found, alive)
+        results = self.finish(i, candidates, done_B, results, alive)
         alive = self.advance(i, index, candidates, alive)
-        return self.done(i, done_B, found, alive), found, alive
+        return self.done(i, done_B, results, alive), results, alive
 
     def propose(self, i, logits_BKV, alive):
         """Return the best extensions of each row: enough that K of them are unfinished."""
         rules, beam_size = self.rules, self.beam_size
         # `choices` extensions per beam leave K unfinished ones even if each beam ends with every
-        # EOS id. All of them may extend one beam, of whose best tokens some may be banned.
+        # EOS id.
         choices = 1 + len(rules.eos_ids)
+        # Tokens to look at in each beam: one beam may supply all `choices * K` extensions, and the
+        # tokens of `never` may be among its best.
         width = choices * beam_size + len(rules.never)
-        width = min(self.vocab_size or width, width)  # None: a part of a vocabulary, on TensorFlow
-        is_theirs = rules.search.scoring == "transformers"
+        # On TensorFlow, `vocab_size` is None with a shortlist.
+        width = min(self.vocab_size or width, width)
+        is_transformers_scoring = rules.search.scoring == "transformers"
         if "seen" in alive:  # the first turn has the logits of one beam
             seen_BKV = alive["seen"][:, : logits_BKV.shape[1]]
-            if is_theirs:
+            if is_transformers_scoring:
                 logits_BKV = quick.cast(logits_BKV, "float32")
                 logits_BKV = logits_BKV - quick.logsumexp(logits_BKV, axis=-1, keepdims=True)
             logits_BKV = rules.penalized(logits_BKV, seen_BKV)
         forced_B = at(alive["forced_BL"], i)
         values_BKW, tokens_BKW, log_z_BK1 = self._best_of_each(i, logits_BKV, width, alive)
-        if "seen" in alive and is_theirs:  # these are log-probabilities already
+        if "seen" in alive and is_transformers_scoring:  # these are log-probabilities already
             log_z_BK1 = quick.zeros_like(log_z_BK1)
         if rules.search.min_length:
             too_early_B11 = quick.expand_dims(rules.is_early(forced_B), (1, 2))
             too_early_BKW = rules.is_end(tokens_BKW) & too_early_B11
             values_BKW = quick.where(too_early_BKW, IMPOSSIBLE, values_BKW)
-        cost_BK1 = log_z_BK1 if is_theirs else None
+        cost_BK1 = log_z_BK1 if is_transformers_scoring else None
         values_BKW, tokens_BKW = self._force(values_BKW, tokens_BKW, logits_BKV, forced_B, cost_BK1)
         if tokens_BKW.shape[1] < beam_size:  # the first turn has the logits of one beam
             tokens_BKW = quick.repeat(tokens_BKW, beam_size, axis=1)
         total_BKW = quick.expand_dims(alive["total_BK"], 2) + values_BKW - log_z_BK1
         count = min(choices, width) * beam_size
-        width = quick.shape(tokens_BKW)[2]  # more with phrases
-        total_BM, token_BM = (
-            quick.reshape(x, (-1, beam_size * width)) for x in (total_BKW, tokens_BKW)
+        num_tokens = quick.shape(tokens_BKW)[2]  # W: `width`, or more with phrases
+        # All extensions of a row in one axis; E is K W.
+        total_BE, token_BE = (
+            quick.reshape(x, (-1, beam_size * num_tokens)) for x in (total_BKW, tokens_BKW)
         )
-        key_BM = total_BM
-        if rate := rules.search.diversity_rate:
-            is_real_BKW = quick.cast(values_BKW > IMPOSSIBLE / 2, "float32")
-            behind_BKW = rate * (quick.cumsum(is_real_BKW, axis=-1) - 1.0)
-            key_BM = quick.reshape(total_BKW - behind_BKW, (-1, beam_size * width))
-        if (phrases := rules.phrases) is not None:
-            progress_BKW = phrases.progress(alive["constraint"], tokens_BKW)
-            key_BM = in_turn(key_BM, quick.reshape(progress_BKW, (-1, beam_size * width)))
-        key_BC, flat_BC = quick.top_k(key_BM, count)
-        total_BC = key_BC if key_BM is total_BM else gather(total_BM, flat_BC, axis=1)
-        token_BC = gather(token_BM, flat_BC, axis=1)
+        key_BE = self._sort_keys(total_BE, total_BKW, values_BKW, tokens_BKW, alive)
+        key_BC, flat_BC = quick.top_k(key_BE, count)
+        total_BC = key_BC if key_BE is total_BE else gather(total_BE, flat_BC, axis=1)
+        token_BC = gather(token_BE, flat_BC, axis=1)
         is_eos_BC = rules.is_end(token_BC) | quick.expand_dims(rules.is_last(forced_B), 1)
-        return _Candidates(total_BC, flat_BC // width, token_BC, is_eos_BC, key_BC)
+        return _Candidates(total_BC, flat_BC // num_tokens, token_BC, is_eos_BC, key_BC)
+
+    def _sort_keys(self, total_BE, total_BKW, values_BKW, tokens_BKW, alive):
+        """Return the sort key of each extension (B, E), E = K W, highest first.
+
+        `total_BE` and `total_BKW` are the same totals. Without `diversity_rate` and phrases the
+        result is `total_BE` itself.
+        """
+        key_BE, shape = total_BE, (-1, quick.shape(total_BE)[1])
+        if rate := self.rules.search.diversity_rate:
+            is_real_BKW = quick.cast(values_BKW > IMPOSSIBLE / 2, "float32")
+            penalty_BKW = rate * (quick.cumsum(is_real_BKW, axis=-1) - 1.0)
+            key_BE = quick.reshape(total_BKW - penalty_BKW, shape)
+        if (phrases := self.rules.phrases) is not None:
+            progress_BKW = phrases.progress(alive["constraint"], tokens_BKW)
+            key_BE = in_turn(key_BE, quick.reshape(progress_BKW, shape))
+        return key_BE
 
     def _best_of_each(self, i, logits_BKV, width, alive):
         """Return the `width` best tokens of each beam, their logits, and log Z (B, K, 1).
@@ -196,21 +221,25 @@ class _Beams:
         if rules.search.no_repeat_ngram_size:
             beams, past_BKP = logits_BKV.shape[1], alive.get("past")  # one in the first turn
             past_BKP = None if past_BKP is None else past_BKP[:, :beams]
-            repeats_BKM = rules.repeats(alive["ids_BKL"][:, :beams], i, past_BKP)
-            allowed_BKV = forbid(quick.cast(allowed_BKV, "float32"), repeats_BKM, IMPOSSIBLE)
+            repeats_BKR = rules.repeats(alive["ids_BKL"][:, :beams], i, past_BKP)
+            allowed_BKV = forbid(quick.cast(allowed_BKV, "float32"), repeats_BKR, IMPOSSIBLE)
         values_BKW, tokens_BKW, log_z_BK1 = best_tokens(allowed_BKV, width)
         if allowed_BKV is not logits_BKV:
             all_BKV = quick.cast(logits_BKV, "float32")
             log_z_BK1 = quick.logsumexp(all_BKV, axis=-1, keepdims=True)
         if rules.phrases is not None:
-            found = rules.phrases, alive["constraint"], values_BKW, tokens_BKW, logits_BKV
-            values_BKW, tokens_BKW = with_proposals(*found)
+            values_BKW, tokens_BKW = with_proposals(
+                rules.phrases, alive["constraint"], values_BKW, tokens_BKW, logits_BKV
+            )
         for banned_id in rules.never:
             values_BKW = quick.where(tokens_BKW == banned_id, IMPOSSIBLE, values_BKW)
         return values_BKW, tokens_BKW, log_z_BK1
 
     def _force(self, values_BKW, tokens_BKW, logits_BKV, forced_B, cost_BK1):
-        """Leave only the forced token to rows that have one, with its logit or the given cost."""
+        """Leave only the forced token to rows that have one, with its logit or the given cost.
+
+        A negative `forced_B` forces no token, see `Rules.forced`.
+        """
         forced_B11 = quick.expand_dims(forced_B, (1, 2))
         forced_BK1 = quick.zeros_like(tokens_BKW[:, :, :1]) + quick.maximum(forced_B11, 0)
         forced_BK = self.rules.best_end(forced_BK1[:, :, 0], logits_BKV)
@@ -226,24 +255,24 @@ class _Beams:
             quick.where(is_free_B11, tokens_BKW, forced_BK1),
         )
 
-    def finish(self, i, candidates, done_B, found, alive):
+    def finish(self, i, candidates, done_B, results, alive):
         """Merge the hypotheses that end among the K best of a row with those that ended earlier."""
-        first = slice(self.beam_size)
-        new_BK = candidates.total_BC[:, first]
-        is_new_BK = candidates.is_eos_BC[:, first] & (new_BK > IMPOSSIBLE / 2) & ~done_B[:, None]
-        token_BK = candidates.token_BC[:, first]
+        best = slice(self.beam_size)
+        new_BK = candidates.total_BC[:, best]
+        is_new_BK = candidates.is_eos_BC[:, best] & (new_BK > IMPOSSIBLE / 2) & ~done_B[:, None]
+        token_BK = candidates.token_BC[:, best]
         new_BK = new_BK / self.rules.penalty(1 + i)
         new_BK = quick.where(is_new_BK, new_BK, IMPOSSIBLE)
-        ended_BKL = put(pick(alive["ids_BKL"], candidates.beam_BC[:, first]), token_BK, i)
-        both_BC = quick.concatenate([found["scores_BK"], new_BK], axis=1)
-        scores_BK, order_BK = quick.top_k(both_BC, self.beam_size)
-        ids_BCL = quick.concatenate([found["ids_BKL"], ended_BKL], axis=1)
+        ended_BKL = put(pick(alive["ids_BKL"], candidates.beam_BC[:, best]), token_BK, i)
+        scores_BC = quick.concatenate([results["scores_BK"], new_BK], axis=1)
+        scores_BK, order_BK = quick.top_k(scores_BC, self.beam_size)
+        ids_BCL = quick.concatenate([results["ids_BKL"], ended_BKL], axis=1)
         return {"ids_BKL": pick(ids_BCL, order_BK), "scores_BK": scores_BK}
 
     def advance(self, i, index, candidates, alive):
-        """Keep the K best unfinished hypotheses, each in the slot of its new number."""
-        going_BC = quick.where(candidates.is_eos_BC, IMPOSSIBLE, candidates.key_BC)
-        total_BK, choice_BK = quick.top_k(going_BC, self.beam_size)
+        """Keep the K best unfinished hypotheses, in slots in the order of their sort keys."""
+        unfinished_BC = quick.where(candidates.is_eos_BC, IMPOSSIBLE, candidates.key_BC)
+        total_BK, choice_BK = quick.top_k(unfinished_BC, self.beam_size)
         if candidates.key_BC is not candidates.total_BC:
             total_BC = quick.where(candidates.is_eos_BC, IMPOSSIBLE, candidates.total_BC)
             total_BK = gather(total_BC, choice_BK, axis=1)
@@ -261,29 +290,30 @@ class _Beams:
             followed = keras.tree.map_structure(lambda x: pick(x, beam_BK), alive["constraint"])
             alive["constraint"] = constraint.advance(followed, token_BK)
         if self.beam_size > 1:
-            own_BK = quick.zeros_like(token_BK) + quick.arange(self.beam_size, dtype="int32")
+            slot_BK = quick.zeros_like(token_BK) + quick.arange(self.beam_size, dtype="int32")
             ancestors_BKM = pick(alive["ancestors_BKM"], beam_BK)
-            alive["ancestors_BKM"] = put(ancestors_BKM, own_BK, index + i)
+            alive["ancestors_BKM"] = put(ancestors_BKM, slot_BK, index + i)
         return alive
 
-    def done(self, i, done_B, found, alive):
+    def done(self, i, done_B, results, alive):
         """Return which rows need no further iteration."""
-        rules, scores_BK = self.rules, found["scores_BK"]
+        rules, scores_BK = self.rules, results["scores_BK"]
         forced_B = at(alive["forced_BL"], i)
         done_B = done_B | rules.is_end(forced_B) | rules.is_last(forced_B)
-        best_B = whole_B = alive["total_BK"][:, 0]
+        # The best beam, and the best one that has met all phrases.
+        best_B = complete_B = alive["total_BK"][:, 0]
         if rules.search.diversity_rate:  # beams are not in order
-            best_B = whole_B = ops.max(alive["total_BK"], axis=1)
+            best_B = complete_B = ops.max(alive["total_BK"], axis=1)
         if (phrases := rules.phrases) is not None:
-            best_B, whole_B = best_of_all(phrases, alive["constraint"], alive["total_BK"])
-        best_alive_B = whole_B / rules.penalty(1 + i)
+            best_B, complete_B = best_of_all(phrases, alive["constraint"], alive["total_BK"])
+        best_alive_B = complete_B / rules.penalty(1 + i)
         decisive_B = scores_BK[:, -1 if rules.search.scoring == "transformers" else 0]
         is_full_B = scores_BK[:, -1] > IMPOSSIBLE / 2  # the last score is the worst
         if rules.search.early_stopping:
             done_B = done_B | is_full_B
         done_B = done_B | (is_full_B & (decisive_B >= best_alive_B))
         # A bound: log-probabilities are at most 0, and the full length has the largest divisor.
-        reachable_B = best_B / rules.penalty(quick.shape(found["ids_BKL"])[2])
+        reachable_B = best_B / rules.penalty(quick.shape(results["ids_BKL"])[2])
         return done_B | (scores_BK[:, self.wanted - 1] >= reachable_B)
 
     def repeated(self, x):

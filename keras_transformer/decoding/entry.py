@@ -46,8 +46,9 @@ def decoding_loop(
     choose = sampler_of(search)
     if search.beam_size > 1 and choose is None:
         return beam_loop(step, logits_BV, state, search, **sequences)
-    drawn = dict(choose=choose, uniforms_BL=uniforms_BL)
-    return greedy_loop(step, logits_BV, state, search, **drawn, **sequences)
+    return greedy_loop(
+        step, logits_BV, state, search, choose=choose, uniforms_BL=uniforms_BL, **sequences
+    )
 
 
 def sampler_of(search: SearchOptions) -> Callable | None:

@@ -77,9 +77,9 @@ def greedy_loop(
     """
     rules = Rules(search, eos_ids, pad_id, banned_ids, constraint)
     require(rules.phrases is None, "beam_size", search.beam_size, "more than 1 with phrases")
-    loop = _Greedy(rules, logits_BV.shape[-1], choose)
+    greedy = _Greedy(rules, logits_BV.shape[-1], choose)
     rows = quick.shape(logits_BV)[0]
-    found = {
+    results = {
         "ids_BL": quick.full((rows, length), pad_id, dtype="int32"),
         "total_B": quick.zeros((rows,), dtype="float32"),
         "lengths_B": quick.zeros((rows,), dtype="int32"),
@@ -91,36 +91,37 @@ def greedy_loop(
     if constraint is not None:
         alive["constraint"] = constraint_state
 
-    def body(i, done_B, found, alive):
+    def turn(i, done_B, results, alive):
         logits_B1V, state = step(alive["token_B1"], alive["state"], index + i - 1)
-        return loop.turn(i, logits_B1V[:, 0], done_B, found, {**alive, "state": state})
+        return greedy.extend(i, logits_B1V[:, 0], done_B, results, {**alive, "state": state})
 
-    first = loop.turn(0, logits_BV, quick.zeros((rows,), dtype="bool"), found, alive)
+    first = greedy.extend(0, logits_BV, quick.zeros((rows,), dtype="bool"), results, alive)
 
-    def result(found):
-        scores_B = found["total_B"] / rules.penalty(found["lengths_B"])
-        return quick.expand_dims(found["ids_BL"], 1), quick.expand_dims(scores_B, 1)
+    def result(results):
+        scores_B = results["total_B"] / rules.penalty(results["lengths_B"])
+        return quick.expand_dims(results["ids_BL"], 1), quick.expand_dims(scores_B, 1)
 
-    return SearchLoop(first, body, result, length, index)
+    return SearchLoop(first, turn, result, length, index)
 
 
 @dataclass(frozen=True)
 class _Greedy:
-    """One iteration of the loop, in three phases."""
+    """One turn of greedy search or sampling: `propose`, `finish`, `advance`."""
 
     rules: Rules
     vocab_size: int
     choose: Callable | None
 
-    def turn(self, i, logits_BV, done_B, found, alive):
-        chosen_B, value_B = self.propose(i, logits_BV, found, alive)
+    def extend(self, i, logits_BV, done_B, results, alive):
+        """Extend each row by token i, whose logits these are: one turn of the loop."""
+        chosen_B, value_B = self.propose(i, logits_BV, results, alive)
         chosen_B = quick.where(done_B, self.rules.pad_id, chosen_B)
         is_last_B = self.rules.is_last(at(alive["forced_BL"], i))
-        done_B, found = self.finish(i, chosen_B, value_B, done_B, found)
+        done_B, results = self.finish(i, chosen_B, value_B, done_B, results)
         done_B = done_B | is_last_B
-        return done_B, found, self.advance(chosen_B, alive)
+        return done_B, results, self.advance(chosen_B, alive)
 
-    def propose(self, i, logits_BV, found, alive):
+    def propose(self, i, logits_BV, results, alive):
         """Return the token of each row and its log-probability."""
         rules = self.rules
         logits_BV = quick.cast(logits_BV, "float32")
@@ -131,12 +132,13 @@ class _Greedy:
         allowed_BV = self._allowed(logits_BV, forced_B, alive)
         allowed_BV = rules.allowed(allowed_BV, alive["forced_BL"], i, self.vocab_size)
         if rules.search.no_repeat_ngram_size:
-            repeats_BM = rules.repeats(found["ids_BL"], i, alive.get("past"))
-            allowed_BV = forbid(allowed_BV, repeats_BM, IMPOSSIBLE)
+            repeats_BR = rules.repeats(results["ids_BL"], i, alive.get("past"))
+            allowed_BV = forbid(allowed_BV, repeats_BR, IMPOSSIBLE)
         if self.choose is None:
             chosen_B = quick.argmax(allowed_BV, axis=-1)
         else:
             chosen_B = self.choose(allowed_BV - log_z_B1, at(alive["uniforms_BL"], i))
+        # A negative `forced_B` forces no token, see `Rules.forced`.
         chosen_B = quick.where(forced_B >= 0, forced_B, quick.cast(chosen_B, "int32"))
         value_B = (gather(logits_BV, chosen_B[:, None], axis=1) - log_z_B1)[:, 0]
         if rules.search.scoring == "transformers":
@@ -144,9 +146,10 @@ class _Greedy:
         return chosen_B, value_B
 
     def _allowed(self, logits_BV, forced_B, alive):
+        """Return the logits, with tokens that may not be taken made impossible."""
         rules, ids_V = self.rules, quick.arange(self.vocab_size, dtype="int32")
         banned_V = quick.zeros((self.vocab_size,), dtype="float32")
-        banned_V = sum((quick.cast(ids_V == one, "float32") for one in rules.never), banned_V)
+        banned_V = sum((quick.cast(ids_V == x, "float32") for x in rules.never), banned_V)
         allowed_BV = logits_BV + banned_V * IMPOSSIBLE
         if rules.search.min_length:
             too_early_B1 = quick.expand_dims(rules.is_early(forced_B), 1)
@@ -156,17 +159,17 @@ class _Greedy:
             allowed_BV = quick.where(may_BV, allowed_BV, IMPOSSIBLE)
         return allowed_BV
 
-    def finish(self, i, chosen_B, value_B, done_B, found):
+    def finish(self, i, chosen_B, value_B, done_B, results):
         """Write the tokens and add their values; return which rows have ended."""
-        found = {
-            "ids_BL": put(found["ids_BL"], chosen_B, i),
-            "total_B": found["total_B"] + quick.where(done_B, 0.0, value_B),
-            "lengths_B": found["lengths_B"] + quick.cast(~done_B, "int32"),
+        results = {
+            "ids_BL": put(results["ids_BL"], chosen_B, i),
+            "total_B": results["total_B"] + quick.where(done_B, 0.0, value_B),
+            "lengths_B": results["lengths_B"] + quick.cast(~done_B, "int32"),
         }
-        return done_B | self.rules.is_end(chosen_B), found
+        return done_B | self.rules.is_end(chosen_B), results
 
     def advance(self, chosen_B, alive):
-        """Return the state of the next iteration."""
+        """Return what only the loop needs, for the next turn."""
         alive = {**alive, "token_B1": chosen_B[:, None]}
         if self.rules.constraint is not None:
             alive["constraint"] = self.rules.constraint.advance(alive["constraint"], chosen_B)

@@ -1,4 +1,4 @@
-"""A search in its parts, each a function of tensors."""
+"""The loop of a search in its parts, which are functions of tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keras_transformer.backend import row_loop
 
 
 def whole_search(begin: Callable[..., SearchLoop]) -> Callable[..., tuple[Any, Any]]:
-    """Return the function of the same arguments that runs the loop which `begin` returns."""
+    """Return a function with the arguments of `begin` that runs its loop: a complete search."""
 
     @functools.wraps(begin)  # TensorFlow reads its signature
     def search(*arguments, **named):
@@ -25,14 +25,14 @@ class SearchLoop:
     """A search in three parts: its state before the loop, a turn of the loop, and its result.
 
     Args:
-        first: Which rows are done, what is found, and what only the loop needs, before the loop.
-        turn: The `body` of `backend.row_loop`. It depends on its arguments and their shapes alone,
-            so that the turn of one search can take the place of that of another one with the same
-            options.
-        result: Function from what is found to ids (B, K, L) and scores (B, K). It depends on its
-            argument alone.
+        first: State before the loop: which rows are done, the results so far, and what only the
+            loop needs.
+        turn: The `turn` of `backend.row_loop`. It depends only on its arguments and their shapes:
+            all searches with the same options can use the turn of one of them.
+        result: Function from the results to ids (B, K, L) and scores (B, K). It depends only on
+            its argument.
         length: L, the length of the ids.
-        index: Position of the first token, which is found before the loop.
+        index: Position of the first token, which is chosen before the loop.
     """
 
     first: tuple[Any, Any, Any]

@@ -14,7 +14,7 @@ from keras import ops
 from keras_transformer.backend import gather, quick
 
 _NONE = -1  # no token, no phrase
-_MULTIPLE = 4  # of the numbers of forms and tokens, so that few shapes are compiled
+_MULTIPLE = 4  # numbers of forms and tokens are multiples of it: few shapes are compiled
 
 
 @dataclass(frozen=True)
@@ -22,22 +22,22 @@ class Phrases:
     """Constraint to sentences that contain phrases (Hokamp and Liu 2017; Post and Vilar 2018).
 
     A phrase is met when all tokens of one of its forms have been taken in succession and the next
-    token does not go on with the last word. A sentence cannot end before all are met, and when the
-    limit comes near, only tokens of phrases are taken. It needs a beam search, which gives
-    hypotheses that have met more tokens of phrases places of their own.
+    token does not continue the last word. A sentence cannot end before all are met, and near the
+    limit only tokens of phrases are taken. The constraint needs beam search, which reserves slots
+    for hypotheses that have met more phrase tokens than others (`decoding.banks`).
 
     The state holds, per hypothesis, for F forms of at most N tokens:
 
     - `tokens` (F x N), padded with -1, and `phrase` (F), the number of each form's phrase;
-    - `least` (F): tokens of the shortest form of a phrase, at its first form, elsewhere 0;
-    - `matched` (F): tokens of the form that the last tokens were;
+    - `least` (F): number of tokens of a phrase's shortest form, at its first form; elsewhere 0;
+    - `matched` (F): number of the form's first tokens that the last tokens spell;
     - `met` (F): whether the phrase is met;
     - `steps`: tokens left until the limit, EOS included.
 
     Args:
         eos_ids: Tokens that end a sentence.
-        vocabulary: What identifies the vocabulary, such as a tokenizer's fingerprint.
-        continues: Whether each token goes on with the word before it (V,), boolean.
+        vocabulary: Identifier of the vocabulary, such as a tokenizer's fingerprint.
+        continues: (V,) boolean, whether each token continues the word before it.
     """
 
     eos_ids: tuple[int, ...]
@@ -89,7 +89,7 @@ class Phrases:
         """
         next_F, needed_F = self._next(state), self._needed(state)
         goes_on_F = self._goes_on(quick.maximum(next_F, 0))
-        # A token that goes on with a word breaks the phrases that end with this word.
+        # A token that continues a word breaks the phrases that end with this word.
         others = ops.where(goes_on_F, *(_total(x, state) for x in (self._unmet(state), needed_F)))
         rest_F = self._length(state) - state["matched"]
         least_F = ops.max(_by_phrase(state["least"], state["phrase"]), axis=-1)
@@ -104,12 +104,12 @@ class Phrases:
         return ops.where(self._is_tight(state), tight_fits, complete | ~is_end)
 
     def progress(self, state: dict[str, Any], token_ids: Any) -> Any:
-        """Return how many tokens of phrases are met after each of the tokens (..., C)."""
+        """Return the number of phrase tokens that are met after each of the tokens (..., C)."""
         wide = {name: ops.expand_dims(x, len(token_ids.shape) - 1) for name, x in state.items()}
         after = self.advance(wide, token_ids)
         met = ops.sum(ops.where(after["met"], after["least"], 0), axis=-1)
-        begun = ops.max(ops.where(after["met"], 0, after["matched"]), axis=-1)
-        return met + begun
+        partial = ops.max(ops.where(after["met"], 0, after["matched"]), axis=-1)
+        return met + partial
 
     def is_complete(self, state: dict[str, Any]) -> Any:
         """Return whether a sentence may end (...)."""
@@ -128,7 +128,7 @@ class Phrases:
         return {**fixed, "matched": matched_F, "met": met_F, "steps": state["steps"] - 1}
 
     def _goes_on(self, token_ids):
-        """Return which tokens go on with the word before them."""
+        """Return which tokens continue the word before them."""
         table_V = ops.convert_to_tensor(self.continues, dtype="bool")
         return quick.take(table_V, token_ids, axis=0)
 
@@ -148,14 +148,17 @@ class Phrases:
         return ops.where(state["matched"] < longest, next_F, _NONE)
 
     def _is_whole(self, state):
-        """Return of which forms the last tokens are all; their last word may go on."""
+        """Return which forms the last tokens spell completely (..., F).
+
+        The last word of such a form may still continue.
+        """
         return (state["matched"] > 0) & ops.equal(state["matched"], self._length(state))
 
     def _unmet(self, state):
         return ops.logical_not(state["met"])
 
     def _needed(self, state):
-        """Return which forms are of phrases that are neither met nor whole."""
+        """Return which forms are of phrases that are not met, and of which no form is spelled."""
         whole_F = ops.any(_by_phrase(self._is_whole(state), state["phrase"]), axis=-1)
         return self._unmet(state) & ~whole_F
 

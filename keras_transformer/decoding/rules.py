@@ -16,8 +16,11 @@ from keras_transformer.decoding.phrases import Phrases
 from keras_transformer.search import SearchOptions
 
 IMPOSSIBLE = -1e9  # log-probability of a forbidden token; finite, so that sums are not NaN
-# In `forced`: any token may be taken; any but EOS; and the same where the row then ends.
-FREE, NOT_EOS, LAST, LAST_NOT_EOS = -1, -2, -3, -4
+# Codes of `Rules.forced`, all below 0. `LAST` and lower codes: the row ends with this token.
+FREE = -1  # any token
+NOT_EOS = -2  # any token but EOS
+LAST = -3  # any token, and the row ends
+LAST_NOT_EOS = -4  # any token but EOS, and the row ends
 
 
 def length_penalty_factor(length: Any, length_penalty: float, scoring: str = "wu") -> Any:
@@ -45,7 +48,7 @@ def penalize_repetition(logits: Any, seen: Any, penalty: Any) -> Any:
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules that greedy and beam search share; the arguments are those of `greedy_loop`."""
+    """Rules that greedy and beam search share; `greedy_loop` describes the arguments."""
 
     search: SearchOptions
     eos_ids: Sequence[int]
@@ -56,10 +59,10 @@ class Rules:
     @functools.cached_property
     def never(self) -> tuple[int, ...]:
         """Padding and the banned ids, except EOS ids: Whisper pads with its EOS."""
-        return tuple(one for one in (self.pad_id, *self.banned_ids) if one not in self.eos_ids)
+        return tuple(x for x in (self.pad_id, *self.banned_ids) if x not in self.eos_ids)
 
     def allowed(self, values: Any, forced_BL: Any, i: Any, vocab_size: int) -> Any:
-        """Return values (B, ..., V) that exclude the tokens which the options suppress.
+        """Return values (B, ..., V) in which suppressed tokens are impossible.
 
         Args:
             values: Logits or log-probabilities.
@@ -77,7 +80,7 @@ class Rules:
         return values
 
     def _excluding(self, ids, vocab_size):
-        """Return what added to values (..., V) excludes these tokens; made once, before a loop."""
+        """Return a bias (V,) that makes these tokens impossible; made once, before the loop."""
         if ids not in self._made:
             values_V = np.zeros(vocab_size, "float32")
             values_V[list(ids)] = IMPOSSIBLE
@@ -90,12 +93,12 @@ class Rules:
 
     @property
     def phrases(self) -> Phrases | None:
-        """The constraint, if it is one to phrases."""
+        """The constraint if it is a `Phrases`, else None."""
         return self.constraint if isinstance(self.constraint, Phrases) else None
 
     def is_end(self, token_ids: Any) -> Any:
         """Return which of the tokens are EOS ids."""
-        return functools.reduce(operator.or_, (token_ids == one for one in self.eos_ids))
+        return functools.reduce(operator.or_, (token_ids == eos_id for eos_id in self.eos_ids))
 
     def penalty(self, length: Any) -> Any:
         """Return the divisor of the summed log-probabilities of a text of this length."""
@@ -104,11 +107,13 @@ class Rules:
     def forced(self, length: Any, max_lengths_B: Any, prefix_BP: Any) -> Any:
         """Return the token that each row must take at each position: (B, L).
 
-        A token of the row's prefix, or EOS at its limit; elsewhere `NOT_EOS` up to the minimum
-        length, then `FREE`. Without `forced_eos`, the row ends at its limit with any token.
+        A token of the row's prefix, or EOS at its limit; elsewhere a code below 0, which forces no
+        token: `NOT_EOS` up to the minimum length, then `FREE`. Without `forced_eos` the row ends at
+        its limit with any token: `LAST`, or `LAST_NOT_EOS`.
         """
         places_L = quick.arange(length, dtype="int32")
         free_L = quick.where(places_L < self.search.min_length, NOT_EOS, FREE)
+        # The sum: `FREE` becomes `LAST`, and `NOT_EOS` becomes `LAST_NOT_EOS`.
         end = self.eos_ids[0] if self.search.forced_eos else free_L + (LAST - FREE)
         if prefix_BP is None:
             return quick.where(places_L + 1 >= max_lengths_B[:, None], end, free_L)
@@ -121,47 +126,49 @@ class Rules:
         return quick.where(prefix_BL == self.pad_id, forced_BL, prefix_BL)
 
     def is_early(self, forced: Any) -> Any:
-        """Return where, by what `forced` returned, a text must not end yet."""
+        """Return where a text must not end yet, by the codes of `Rules.forced`."""
         return (forced == NOT_EOS) | (forced == LAST_NOT_EOS)
 
     def is_last(self, forced: Any) -> Any:
-        """Return where, by what `forced` returned, a text ends with any token."""
+        """Return where a text ends with any token, by the codes of `Rules.forced`."""
         return forced <= LAST
 
     def history(self, logits_BV: Any, past_BP: Any) -> dict[str, Any]:
-        """Return what a loop needs to know of earlier tokens, by name.
+        """Return the tensors of earlier tokens that a loop needs, by name: "seen", "past".
 
         Args:
             logits_BV: The first logits.
             past_BP: Tokens that precede the search, -1 for none; None: there are none.
         """
-        found = {}
+        history = {}
         if self.search.repetition_penalty != 1.0:
-            found["seen"] = quick.cast(quick.zeros_like(logits_BV), "bool")
+            history["seen"] = quick.cast(quick.zeros_like(logits_BV), "bool")
             if past_BP is not None:
                 places_V = quick.arange(quick.shape(logits_BV)[-1], dtype="int32")
                 is_one_BPV = quick.expand_dims(past_BP, -1) == places_V
-                found["seen"] = keras.ops.any(is_one_BPV, axis=1)
+                history["seen"] = keras.ops.any(is_one_BPV, axis=1)
         if self.search.no_repeat_ngram_size and past_BP is not None:
-            found["past"] = quick.cast(past_BP, "int32")
-        return found
+            history["past"] = quick.cast(past_BP, "int32")
+        return history
 
     def penalized(self, logits: Any, seen: Any) -> Any:
-        """Return the logits (..., V) after the repetition penalty, which is part of the model.
+        """Return the logits (..., V) after the repetition penalty.
 
-        Log-probabilities are those of these logits, as in the paper, so they count in scores. The
-        beams of `scoring="transformers"` pass log-probabilities themselves.
+        Log-probabilities are computed from these logits, as in the paper, so the penalty counts in
+        scores. Beam search with `scoring="transformers"` passes log-probabilities instead.
         """
         logits = quick.cast(logits, "float32")
         return penalize_repetition(logits, seen, self.search.repetition_penalty)
 
     def repeats(self, ids_L: Any, i: Any, past_P: Any = None) -> Any:
-        """Return the tokens (..., L + P + 1) that would repeat a sequence at i; -1 for none.
+        """Return the tokens (..., R) that would complete a repeated sequence; -1 for none.
 
         Args:
             ids_L: The tokens so far (..., L).
-            i: How many there are.
+            i: Number of these tokens.
             past_P: Tokens that precede them (..., P), -1 for none; None: there are none.
+
+        R is L + P + 1.
         """
         if past_P is not None:
             i = i + quick.shape(past_P)[-1]
@@ -189,7 +196,7 @@ class Rules:
 
 
 def with_token(seen: Any, token: Any) -> Any:
-    """Return which tokens have been seen (..., V), with `token` (...) among them."""
+    """Return `seen` (..., V), boolean, in which `token` (...) is marked, too."""
     places_V = quick.arange(quick.shape(seen)[-1], dtype="int32")
     return seen | (places_V == quick.expand_dims(token, -1))
 

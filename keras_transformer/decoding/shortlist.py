@@ -1,4 +1,4 @@
-"""The part of a vocabulary in which a search looks for the tokens of each row."""
+"""Shortlists: the part of a vocabulary from which each row of a search takes its tokens."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ def allowed_ids(
         prefix_BP: Further ids of each row; None: no others.
     """
     rows = ops.shape(source_ids_BS)[0]
-    found = ops.take(candidates_VN, source_ids_BS, axis=0)
+    candidates_BSN = ops.take(candidates_VN, source_ids_BS, axis=0)
     size = candidates_VN.shape[1]
-    parts = [ops.reshape(found, (rows, ops.shape(source_ids_BS)[1] * size))]
+    parts = [ops.reshape(candidates_BSN, (rows, ops.shape(source_ids_BS)[1] * size))]
     parts.append(ops.tile(frequent_F[None], (rows, 1)))
     if prefix_BP is not None:
         parts.append(prefix_BP)
     sorted_BA = ops.sort(ops.concatenate([ops.cast(x, "int32") for x in parts], axis=1), axis=1)
     repeated = ops.equal(sorted_BA[:, 1:], sorted_BA[:, :-1])
     is_repeated_BA = ops.concatenate([ops.zeros_like(repeated[:, :1]), repeated], axis=1)
-    for one in special_ids:
-        is_repeated_BA = ops.logical_or(is_repeated_BA, ops.equal(sorted_BA, one))
+    for special_id in special_ids:
+        is_repeated_BA = ops.logical_or(is_repeated_BA, ops.equal(sorted_BA, special_id))
     special_BA = ops.tile(ops.convert_to_tensor([list(special_ids)], "int32"), (rows, 1))
     return ops.concatenate([special_BA, ops.where(is_repeated_BA, NONE, sorted_BA)], axis=1)
 
 
 def places_of(ids_BP: Any, allowed_BA: Any) -> Any:
     """Return the place (B, P), int32, of each id among the allowed ones of its row."""
-    found = ops.equal(ops.expand_dims(ids_BP, 2), ops.expand_dims(allowed_BA, 1))
-    return ops.cast(ops.argmax(ops.cast(found, "int32"), axis=-1), "int32")
+    same_BPA = ops.equal(ops.expand_dims(ids_BP, 2), ops.expand_dims(allowed_BA, 1))
+    return ops.cast(ops.argmax(ops.cast(same_BPA, "int32"), axis=-1), "int32")

@@ -91,8 +91,8 @@ class TreeConstraint:
         )
         ids_V = ops.arange(vocab_size, dtype="int32")
         # One more bracket needs steps for itself, all words, all closing brackets and EOS.
-        fits = (opened < self.max_opened) & (steps >= words + depth + 3)
-        may_open = (words > 0) & fits
+        has_room = (opened < self.max_opened) & (steps >= words + depth + 3)
+        may_open = (words > 0) & has_room
         may_close = (depth > 0) & (opened == 0) & ((depth > 1) | (words == 0))
         return (
             (_among(ids_V, self.open_ids) & may_open)

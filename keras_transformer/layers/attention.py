@@ -1,4 +1,7 @@
-"""Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2)."""
+"""Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2).
+
+`quick` is `keras.ops` without the checks of arguments, see `backend.quick`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from keras_transformer.backend import (
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.head_groups import FusedDense, scaled_queries
 from keras_transformer.layers.layer import Layer
-from keras_transformer.layers.linear_attention import KernelAttention
+from keras_transformer.layers.linear_attention import LinearAttentionMixin
 from keras_transformer.layers.options import AttentionOptions
 from keras_transformer.layers.recording import is_recorded, record
 from keras_transformer.layers.residual import normalization
@@ -57,7 +60,7 @@ def dot_product_attention(
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class MultiHeadAttention(KernelAttention, Layer):
+class MultiHeadAttention(LinearAttentionMixin, Layer):
     """MultiHead(Q, K, V) = Concat(head_1 ... head_N) W^O (section 3.2.2).
 
     Self-attention makes queries, keys and values in one fused projection. Cross-attention makes
@@ -81,26 +84,26 @@ class MultiHeadAttention(KernelAttention, Layer):
         cache: The cache that an earlier call returned. Self-attention writes the new keys and
             values into it at `index`; with a window, the T queries must be the beams of one
             position, and are written at `index` modulo T times the window. Cross-attention uses
-            the cache instead of `memory`, and the query may have a whole multiple of its rows
-            (the beams of a sentence in consecutive rows).
+            the cache instead of `memory`; the T queries may be the beams of one sentence, which
+            share its keys and values.
         index: Place of the first query in a self-attention cache: a number, or a tensor (B,) with
-            one for each row. In that case the cache is no ring, even with a window, and
-            `attention_mask` says all of what may be attended to.
+            one for each row. With a tensor the cache is no ring, even with a window, and
+            `attention_mask` alone decides which places are visible.
 
     Returns:
         The output (B, T, D) and the cache `{"key", "value"}`, each (B, K, S, H). With a kernel the
-        cache is `{"state"}`, (B, N, F, H + 1); in steps of self-attention there is one for each of
-        the T beams, (B, T, N, F, H + 1), and masks and `index` do not count.
+        cache is `{"state"}`, (B, N, F, H + 1); in steps of self-attention it holds one state for
+        each of the T beams, (B, T, N, F, H + 1), and masks and `index` are ignored.
 
     Raises:
         ValueError: If `AttentionOptions` refuses an option; if D is not divisible by `num_heads`
-            and there is no `head_dim`; if self-attention is given `memory`, or cross-attention
+            and there is no `head_dim`; if self-attention gets `memory`, or cross-attention gets
             neither `memory` nor `cache`.
     """
 
     @property
     def mask_sources(self) -> Mapping[str, str]:  # type: ignore[override]
-        """The argument that holds the keys which `attention_mask` masks; see `Layer`."""
+        """Maps `attention_mask` to the call argument that holds the masked keys; see `Layer`."""
         return {"attention_mask": "memory" if self.cross_attention else "query"}
 
     options_class = AttentionOptions
@@ -118,6 +121,7 @@ class MultiHeadAttention(KernelAttention, Layer):
         self.num_heads = num_heads
         self.num_kv_heads = self.options.num_kv_heads or num_heads
         self.cross_attention = cross_attention
+        # Hides later positions and those outside the window, see `backend.chunked.Pattern`.
         self.pattern = Pattern(causal, self.options.window, self.options.global_tokens)
 
     def build(self, query_shape: Any, memory_shape: Any = None) -> None:
@@ -132,24 +136,24 @@ class MultiHeadAttention(KernelAttention, Layer):
         width, groups = self.num_heads * self.head_dim, self.num_heads // self.num_kv_heads
         kv = (self.num_kv_heads,) * 2
         if self.cross_attention:
-            self.query = Dense(width, **self._options("query", 1, 0))
+            self.query = Dense(width, **self._options("query", queries=1, others=0))
             self.key_value = FusedDense(kv, self.head_dim, **self._options("key_value"))
             self.query.build(query_shape)
             self.key_value.build(memory_shape or query_shape)
         else:
-            options = self._options("query_key_value", groups, 2)
+            options = self._options("query_key_value", queries=groups, others=2)
             self.query_key_value = FusedDense((self.num_heads, *kv), self.head_dim, **options)
             self.query_key_value.build(query_shape)
-        own = self.options
-        bias = own.use_bias if own.output_bias is None else own.output_bias
+        settings = self.options
+        bias = settings.use_bias if settings.output_bias is None else settings.output_bias
         self.output_projection = Dense(
             d_model, use_bias=bias, dtype=self.dtype_policy, name="output"
         )
         self.output_projection.build((*query_shape[:-1], width))
         self._build_kernel(self.head_dim)
         self.query_norm = self.key_norm = None
-        if own.qk_norm:
-            shared = ("rms", own.epsilon, self.dtype_policy)
+        if settings.qk_norm:
+            shared = ("rms", settings.epsilon, self.dtype_policy)
             self.query_norm = normalization(*shared, "query_norm")
             self.key_norm = normalization(*shared, "key_norm")
             for norm in (self.query_norm, self.key_norm):
@@ -165,11 +169,17 @@ class MultiHeadAttention(KernelAttention, Layer):
             )
 
     def _options(self, name, queries=0, others=1):
-        """Return options of a projection to so many query and other heads in each head group."""
-        own, initial = self.options, "glorot_uniform"
-        use_bias = own.use_bias if own.qkv_bias is None else own.qkv_bias
-        if queries and own.query_scale is not None:
-            factor = self.head_dim**-0.5 / own.query_scale  # the usual products to begin with
+        """Return the arguments of a projection.
+
+        Args:
+            name: Name of the layer.
+            queries: Query heads in each head group.
+            others: Key and value heads in each head group.
+        """
+        settings, initial = self.options, "glorot_uniform"
+        use_bias = settings.use_bias if settings.qkv_bias is None else settings.qkv_bias
+        if queries and settings.query_scale is not None:
+            factor = self.head_dim**-0.5 / settings.query_scale  # at first as if scaled by H^-0.5
             initial = scaled_queries(queries, others, self.head_dim, factor)
         shared = dict(use_bias=use_bias, dtype=self.dtype_policy)
         return dict(name=name, kernel_initializer=initial, **shared)
@@ -188,32 +198,35 @@ class MultiHeadAttention(KernelAttention, Layer):
             return self._by_kernel(query, memory, attention_mask, bias, rotation, cache)
         if cache is not None:
             return self._step(query, memory, attention_mask, bias, rotation, cache, index)
+        # From here on, training and prefill: there is no earlier cache.
         if self.cross_attention:
-            query_BNTH, cache = self._cross(query, memory, cache)
+            query_BNTH, cache = self._cross(query, memory, None)
         else:
-            query_BNTH, cache = self._self(query, memory, rotation, cache, index)
+            query_BNTH, cache = self._self(query, memory, rotation, None, None)
         key_BNSH, value_BNSH = self._for_each_head(cache)
-        inputs = query_BNTH, key_BNSH, value_BNSH
+        cap = self.options.soft_cap
         if is_recorded(self.path):
             mask = masked_by(self.pattern, query_BNTH, key_BNSH, attention_mask)
             attended_BNTH, weights_BNTS = dot_product_attention(
-                *inputs, mask, bias, self.options.soft_cap
+                query_BNTH, key_BNSH, value_BNSH, mask, bias, cap
             )
             record(self.path, weights_BNTS)
         else:
-            cap = self.options.soft_cap
-            attended_BNTH = attention(*inputs, attention_mask, bias, self.pattern, cap)
+            attended_BNTH = attention(
+                query_BNTH, key_BNSH, value_BNSH, attention_mask, bias, self.pattern, cap
+            )
         return self._output(attended_BNTH, query), cache
 
     def _step(self, query, memory, attention_mask, bias, rotation, cache, index):
-        """Attend with a cache: new positions of a sequence, or beams that share one memory."""
-        length = query.shape[1]
+        """Attend with a cache; the queries are new positions, or the beams of one position."""
+        length, cap = query.shape[1], self.options.soft_cap
         if self.cross_attention:
             query_BNTH, cache = self._cross(query, memory, cache)
-            inputs = query_BNTH, *self._for_each_head(cache), attention_mask, bias
-            attended_BNTH = attention(*inputs, soft_cap=self.options.soft_cap)
+            attended_BNTH = attention(
+                query_BNTH, *self._for_each_head(cache), attention_mask, bias, soft_cap=cap
+            )
             return self._output(attended_BNTH, query), cache
-        if is_by_row(index):  # the mask limits the window
+        if is_by_row(index):  # no ring: the mask also hides what is outside the window
             filled = most_filled(cache["key"], index, quick.shape(query)[1])
         elif self.pattern.window:
             places = self.pattern.window * length
@@ -221,25 +234,27 @@ class MultiHeadAttention(KernelAttention, Layer):
         else:
             filled = index + length
         query_BNTH, cache = self._self(query, memory, rotation, cache, index)
-        filled = dict(filled=filled, queries=length, soft_cap=self.options.soft_cap)
+        options = dict(filled=filled, queries=length, soft_cap=cap)
         if length == 1 and self.num_kv_heads < self.num_heads and bias is None:
             # Query heads that share a key head form one axis, so that no keys are repeated.
             rows, _, _, head_dim = quick.shape(query_BNTH)
             groups = self.num_heads // self.num_kv_heads
             grouped = quick.reshape(query_BNTH, (rows, self.num_kv_heads, groups, head_dim))
-            inputs = grouped, cache["key"], cache["value"], attention_mask, None
-            attended_BNTH = attend_cache(*inputs, **filled)
+            attended_BNTH = attend_cache(
+                grouped, cache["key"], cache["value"], attention_mask, None, **options
+            )
             attended_BNTH = quick.reshape(attended_BNTH, (rows, self.num_heads, 1, head_dim))
         else:
-            inputs = query_BNTH, *self._for_each_head(cache), attention_mask, bias
-            attended_BNTH = attend_cache(*inputs, **filled)
+            attended_BNTH = attend_cache(
+                query_BNTH, *self._for_each_head(cache), attention_mask, bias, **options
+            )
         return self._output(attended_BNTH, query), cache
 
     def _for_each_head(self, cache):
-        """Return keys and values (B, N, S, H): each of K heads repeated for its query heads."""
+        """Return keys and values (B, N, S, H): each of the K heads repeated for its query heads."""
         groups = self.num_heads // self.num_kv_heads
-        both = cache["key"], cache["value"]
-        return both if groups == 1 else tuple(quick.repeat(x, groups, axis=1) for x in both)
+        pair = cache["key"], cache["value"]
+        return pair if groups == 1 else tuple(quick.repeat(x, groups, axis=1) for x in pair)
 
     def _output(self, attended_BNTH, query):
         attended_BTNH = quick.transpose(attended_BNTH, (0, 2, 1, 3))
@@ -248,6 +263,7 @@ class MultiHeadAttention(KernelAttention, Layer):
         return self.output_projection(quick.reshape(attended_BTNH, (rows, length, width)))
 
     def _self(self, query, memory, rotation, cache, index):
+        """Return queries (B, N, T, H), and keys and values: new ones, or written into a cache."""
         if memory is not None:
             raise ValueError("memory must be None in self-attention (cross_attention=False)")
         rows = quick.shape(query)[0]
@@ -265,6 +281,7 @@ class MultiHeadAttention(KernelAttention, Layer):
         }
 
     def _cross(self, query, memory, cache):
+        """Return queries (B, N, T, H), and keys and values of the memory, or of a cache."""
         if cache is None:
             if memory is None:
                 raise ValueError("memory or cache must be given in cross-attention, got neither")
@@ -272,22 +289,30 @@ class MultiHeadAttention(KernelAttention, Layer):
             key_BNSH, value_BNSH = self._split(self.key_value, memory, rows)
             key_BNSH = self.key_norm(key_BNSH) if self.options.qk_norm else key_BNSH
             cache = {"key": key_BNSH, "value": value_BNSH}
-        # The beams of a sentence are further queries to its single copy of keys and values.
+        # In a search, the K beams of a sentence are K queries to its single copy of keys and
+        # values: (B, K, D) becomes (B, N, K, H).
         query_BNTH = self._heads(self.query(query), quick.shape(cache["key"])[0], self.num_heads)
         query_BNTH = self.query_norm(query_BNTH) if self.options.qk_norm else query_BNTH
         return self._rescaled(query_BNTH), cache
 
     def _rescaled(self, query_BNTH):
-        """Return the queries times `query_scale` and sqrt(H), by which attention divides later."""
+        """Return the queries, rescaled for products that are scaled by `query_scale`.
+
+        Attention always divides products by sqrt(H), so `query_scale` is multiplied by sqrt(H).
+        """
         factor = (self.options.query_scale or self.head_dim**-0.5) * self.head_dim**0.5
         return query_BNTH if math.isclose(factor, 1.0) else query_BNTH * factor
 
     def _split(self, fused, x, rows):
-        """Return the heads (B, N or K, T, H) of each projection that a `FusedDense` joins."""
+        """Return the heads (B, N or K, T, H) of each projection that a `FusedDense` joins.
+
+        `head_groups` describes the order of its columns; C of them belong to a key/value head. With
+        N = K, the C = 3 H columns of a head are its query, its key and its value.
+        """
         shares = [heads // self.num_kv_heads for heads in fused.heads]
         ends = [share * self.head_dim for share in itertools.accumulate(shares)]
-        x_BTKF = quick.reshape(fused(x), (rows, -1, self.num_kv_heads, ends[-1]))
-        parts = quick.split(x_BTKF, ends[:-1], axis=-1)
+        x_BTKC = quick.reshape(fused(x), (rows, -1, self.num_kv_heads, ends[-1]))
+        parts = quick.split(x_BTKC, ends[:-1], axis=-1)
         return map(self._heads, parts, [rows] * len(parts), fused.heads)
 
     def _heads(self, x, rows, num_heads):
@@ -295,5 +320,5 @@ class MultiHeadAttention(KernelAttention, Layer):
         return quick.transpose(x_BTNH, (0, 2, 1, 3))
 
     def get_config(self) -> dict[str, Any]:
-        own = {"cross_attention": self.cross_attention, "causal": self.pattern.causal}
-        return {**super().get_config(), **own, **self.options.to_dict()}
+        settings = {"cross_attention": self.cross_attention, "causal": self.pattern.causal}
+        return {**super().get_config(), **settings, **self.options.to_dict()}

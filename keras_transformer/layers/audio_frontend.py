@@ -1,4 +1,4 @@
-"""Embed audio features: as input of an encoder, or as earlier output of a decoder."""
+"""Embeddings of audio frames: for the input of an encoder, or the earlier output of a decoder."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from keras_transformer.layers.masks import length_mask
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class AudioEmbedding(Layer):
-    """Dropout(GELU(Conv(GELU(Conv(features)))) + PE), the second convolution with stride 2.
+    """Two convolutions and positions: Dropout(GELU(Conv(GELU(Conv(features)))) + PE).
 
-    The input of a speech encoder (Whisper; Radford et al. 2022, section 2.2).
-    Both kernels are three frames wide. The positions are sinusoids in fairseq's layout, stored as
-    a weight that is not trained, because checkpoints contain them.
+    The input of a speech encoder (Whisper; Radford et al. 2022, section 2.2). Both kernels are
+    three frames wide, and the second convolution has stride 2. The positions are sinusoids in
+    fairseq's layout, stored as a weight that is not trained, because checkpoints contain them.
 
     Args:
         d_model: D.
@@ -48,6 +48,7 @@ class AudioEmbedding(Layer):
         self.seed_generator = keras.random.SeedGenerator()
 
     def _convolution(self, stride, name):
+        """Return a convolution over three frames with a GELU."""
         return keras.layers.Conv1D(
             self.d_model,
             3,
@@ -81,21 +82,22 @@ class AudioEmbedding(Layer):
         return dropout(x, self.rate, self.seed_generator) if training and self.rate else x
 
     def get_config(self) -> dict[str, Any]:
-        own = dict(d_model=self.d_model, max_frames=self.max_frames, dropout=self.rate)
-        return {**super().get_config(), **own}
+        settings = dict(d_model=self.d_model, max_frames=self.max_frames, dropout=self.rate)
+        return {**super().get_config(), **settings}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class FramePrenet(Layer):
-    """Dropout(relu(Dropout(relu(x W1 + b1)) W2 + b2)) W3 + b3 + alpha PE.
+    """Two hidden layers with dropout, a projection, and positions, for the input of a decoder.
 
-    The decoder's input in speech synthesis (Li et al. 2019, sections 3.3 and 3.4). The bottleneck
-    with its strong dropout keeps the decoder from copying the last frame instead of attending to
-    the text. Alpha is trained, and starts at 1.
+    Dropout(relu(Dropout(relu(x W1 + b1)) W2 + b2)) W3 + b3 + alpha PE, for frames in speech
+    synthesis (Li et al. 2019, sections 3.3 and 3.4). The bottleneck with its strong dropout keeps
+    the decoder from copying the last frame instead of attending to the text. Alpha is trained, and
+    starts at 1.
 
     Args:
         d_model: D.
-        max_length: Number of positions.
+        max_length: Maximum number of frames.
         hidden: Width of the two hidden layers.
         dropout: Dropout rate in [0, 1) in training.
 
@@ -140,8 +142,8 @@ class FramePrenet(Layer):
         return x + keras.ops.cast(self.alpha, x.dtype) * positions_TD
 
     def get_config(self) -> dict[str, Any]:
-        own = dict(d_model=self.d_model, max_length=self.max_length)
-        return {**super().get_config(), **own, "hidden": self.width, "dropout": self.rate}
+        settings = dict(d_model=self.d_model, max_length=self.max_length)
+        return {**super().get_config(), **settings, "hidden": self.width, "dropout": self.rate}
 
 
 def _padded(x):
@@ -149,7 +151,7 @@ def _padded(x):
 
 
 def _without(x, num_frames):
-    """Return x with zeros after the end of each clip, as if the clip were padded alone."""
+    """Return x with zeros after the end of each clip, which convolutions then see as padding."""
     if num_frames is None:
         return x
     mask_B11T = length_mask(num_frames, quick.shape(x)[1])

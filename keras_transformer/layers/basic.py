@@ -22,7 +22,7 @@ class Dense(WithRemainder, DirectCalls, keras.layers.Dense):
     matrix_name, scale_name = "_kernel", "kernel_scale"
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        # Keras's property `kernel` takes longer than the product of a small layer.
+        # Reading Keras's property `kernel` takes longer than the product of a small layer.
         kernel = self.kernel if self.lora_enabled else self._kernel
         return linear(inputs, kernel, self.bias, self.activation)
 
@@ -35,7 +35,7 @@ class Dense(WithRemainder, DirectCalls, keras.layers.Dense):
         return x if self.activation is None else self.activation(x)
 
     def outputs(self, ids: Any) -> Any:
-        """Return the columns (..., D) of the kernel with these numbers."""
+        """Return the columns (..., D) of the kernel for output ids (...), as floats."""
         columns = ops.take(ops.transpose(self.kernel), ids, axis=0)
         if self.quantization_mode != "int8":
             return columns
@@ -69,7 +69,7 @@ class RMSNormalization(DirectCalls, keras.layers.RMSNormalization):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class SoftCap(DirectCalls, keras.layers.Layer):
-    """cap * tanh(x / cap), which is in (-cap, cap), for logits (Gemma 2).
+    """A smooth limit for logits (Gemma 2): cap * tanh(x / cap), which is in (-cap, cap).
 
     Args:
         cap: The limit, above 0.

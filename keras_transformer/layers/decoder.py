@@ -37,8 +37,8 @@ class DecoderBlock(Layer):
         x: (B, T, D).
         memory: (B, S, D), the encoder's output; not needed with a `cache`.
         attention_mask: Boolean, True = attend, broadcasts to (B, N, T, T): which positions of `x`
-            may be seen, *in addition to* the causal order; None: all. With a cache it covers the
-            cache's positions, (B, N, T, S), and replaces the causal order; None: the causal order.
+            may be seen, as far as the causal mask allows; None: the causal mask alone. With a
+            cache it covers the cache's positions, (B, N, T, S), and replaces the causal mask.
         cross_attention_mask: Boolean, True = attend, broadcasts to (B, N, T, S): which memory
             positions may be seen; None: all.
         cache: The cache that an earlier call returned, with room in its self-attention part for
@@ -126,8 +126,8 @@ class DecoderBlock(Layer):
         return self.feed_forward_norm(x, transformed, training=training), new_cache
 
     def get_config(self) -> dict[str, Any]:
-        own = {"cross_attention": self.cross_attention is not None}
-        return {**super().get_config(), **own, **self.options.to_dict()}
+        settings = {"cross_attention": self.cross_attention is not None}
+        return {**super().get_config(), **settings, **self.options.to_dict()}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -150,8 +150,8 @@ class Decoder(Stack):
     Call arguments:
         x: (B, T, D).
         memory, cross_attention_mask: See `DecoderBlock`.
-        attention_mask: See `DecoderBlock`; also a list with the mask of each block, whose caches
-            may differ in size.
+        attention_mask: See `DecoderBlock`; or a list with one mask for each block, if their caches
+            differ in size.
         cache: The cache that an earlier call returned.
         index: Position of the first token of `x` when there is a cache.
         beam_size: K, the number of beams. In `x` and the cache, the tokens of all beams at one
@@ -227,7 +227,7 @@ class Decoder(Stack):
         return (self.norm(x) if self.norm else x), caches
 
     def _biases(self, x, cache, index, beam_size):
-        """Return the biases (1, N, T, S); all beams of a position are equally far from a query."""
+        """Return the bias of each block, (1, N, T, S) or None; it is the same for all beams."""
         if not self.has_relative_bias:
             return [None] * self.num_layers
         length = quick.shape(x)[1] // beam_size
@@ -259,12 +259,13 @@ class Decoder(Stack):
             sources["cross"] = memory
 
         def spec(block, source):
-            own, (rows, length) = block.options, source.shape[:2]
-            head_dim, heads = own.head_dim or x.shape[-1] // own.num_heads, own.num_heads
-            if own.kernel:
-                shape = rows, heads, num_features(own.kernel, head_dim), head_dim + 1
+            settings, (rows, length) = block.options, source.shape[:2]
+            heads = settings.num_heads
+            head_dim = settings.head_dim or x.shape[-1] // heads
+            if settings.kernel:
+                shape = rows, heads, num_features(settings.kernel, head_dim), head_dim + 1
                 return {"state": keras.KerasTensor(shape, dtype="float32")}
-            shape = rows, own.num_kv_heads or heads, length, head_dim
+            shape = rows, settings.num_kv_heads or heads, length, head_dim
             dtype = self.compute_dtype
             return {name: keras.KerasTensor(shape, dtype=dtype) for name in ("key", "value")}
 
@@ -276,10 +277,9 @@ class Decoder(Stack):
 
 
 def aligning_layer(num_layers: int) -> int:
-    """Return the number of the decoder layer whose cross-attention aligns words best.
+    """Return the index of the decoder layer whose cross-attention aligns words best.
 
-    The last but one: of six layers, Garg et al. 2019 ("Jointly Learning to Align and Translate with
-    Transformer Models", section 4.1) find the best alignments there. With one or two layers, the
-    last one.
+    It is the last layer but one, which Garg et al. 2019 ("Jointly Learning to Align and Translate
+    with Transformer Models", section 4.1) find best of six. With one or two layers, it is the last.
     """
     return num_layers - 2 if num_layers > 2 else num_layers - 1

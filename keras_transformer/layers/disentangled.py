@@ -27,11 +27,12 @@ OTHERS = (  # options of `Encoder` that `DisentangledEncoder` refuses
 def relative_rows(num_buckets: int, max_distance: int) -> np.ndarray:
     """Return the row in the table of relative positions for each distance.
 
-    Distances up to k / 2 have a row each; of longer ones logarithmically growing ranges share one.
+    Distances up to k / 2 have a row each; longer ones share rows, in ranges that grow
+    logarithmically.
 
     Args:
         num_buckets: k, number of rows for each direction, even.
-        max_distance: P, distance from which on all distances share the last row.
+        max_distance: P; this distance and all longer ones share the last row.
 
     Returns:
         (2 P + 1,) int32: rows in [0, 2 k) of the distances from -P to P.
@@ -48,11 +49,12 @@ def relative_rows(num_buckets: int, max_distance: int) -> np.ndarray:
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class DisentangledAttention(MultiHeadAttention):
-    """softmax(A / sqrt(3 H)) V, with A_ij = Q_i K_j + Q_i K'_d + Q'_d K_j for d = i - j.
+    """Self-attention to contents and relative positions: softmax(A / sqrt(3 H)) V.
 
-    Equation 4 of He et al. 2021: content to content, content to position, position to content. Q'
-    and K' are the projections of relative positions, by the weights that project content. The
-    third term has the distance of the authors' code; the equation has j - i there.
+    A_ij = Q_i K_j + Q_i K'_d + Q'_d K_j for d = i - j, equation 4 of He et al. 2021: content to
+    content, content to position, position to content. Q' and K' are the projections of relative
+    positions, by the weights that project content. The third term uses the distance i - j, as the
+    authors' code does; the equation has j - i there.
 
     Call arguments:
         query: (B, T, D).
@@ -61,7 +63,7 @@ class DisentangledAttention(MultiHeadAttention):
         attention_mask: Boolean, True = attend, broadcasts to (B, N, T, T).
 
     Returns:
-        The output (B, T, D), and keys and values as of `MultiHeadAttention`.
+        The output (B, T, D), and the keys and values, in the form of `MultiHeadAttention`'s cache.
     """
 
     whole_arguments = ("rows",)
@@ -89,14 +91,14 @@ class DisentangledAttention(MultiHeadAttention):
 
 
 def _rows_of(x_BNTH, y_1NRH, rows_TS):
-    """Return the products of each x_t with y in row (t, s), (B, N, T, S)."""
+    """Return the product of each x_t with the row of y that `rows_TS` names for (t, s)."""
     products_BNTR = ops.matmul(x_BNTH, quick.transpose(y_1NRH, (0, 1, 3, 2)))
     return ops.take_along_axis(products_BNTR, quick.expand_dims(rows_TS, (0, 1)), axis=-1)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class DisentangledBlock(EncoderBlock):
-    """An `EncoderBlock` in post-norm with `DisentangledAttention`.
+    """A post-norm `EncoderBlock` with `DisentangledAttention`.
 
     Args:
         num_heads: Number of attention heads.
@@ -165,9 +167,9 @@ class DisentangledEncoder(Encoder):
         **options: Any,
     ):
         super().__init__(num_layers, num_heads, d_ff, **options)
-        given = self.options.to_dict() | self._positions
+        settings = self.options.to_dict() | self._positions
         for name in OTHERS:
-            require(not given[name], name, given[name], "left out in disentangled attention")
+            require(not settings[name], name, settings[name], "left out in disentangled attention")
         self.table = dict(num_buckets=num_buckets, max_distance=max_distance)
         self.convolution_width = convolution
         self.convolution: Any = None
@@ -224,7 +226,7 @@ class DisentangledEncoder(Encoder):
         return x
 
     def _convolved(self, x, attention_mask):
-        """Return the convolution of the input, in which padding is zero."""
+        """Return the convolution of the input, with zeros in place of padding."""
         if attention_mask is not None:
             x = quick.where(quick.transpose(attention_mask[:, 0], (0, 2, 1)), x, 0)
         return self.convolution(x)

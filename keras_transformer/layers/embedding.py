@@ -24,7 +24,8 @@ from keras_transformer.layers.residual import normalization
 
 SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
 POSITIONS = ("learned", "none", *SINUSOIDS)
-_EXACT = {"bfloat16": 2**8, "float16": 2**11, "float32": 2**24}  # exact for integers up to here
+# Largest n for which the dtype represents every integer from 0 to n.
+_EXACT = {"bfloat16": 2**8, "float16": 2**11, "float32": 2**24}
 
 
 def sinusoids(max_length: int, d_model: int, layout: str = "sinusoidal") -> np.ndarray:
@@ -44,10 +45,10 @@ def sinusoids(max_length: int, d_model: int, layout: str = "sinusoidal") -> np.n
     steps = np.arange(d_model // 2)
     last = d_model / 2 - (layout == "sinusoidal_tensor2tensor")
     angles = np.arange(max_length)[:, None] * 10000.0 ** -(steps / last)
-    both = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    table = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
     if layout != "sinusoidal":
-        both = both.transpose(0, 2, 1)
-    return both.reshape(max_length, d_model).astype("float32")
+        table = table.transpose(0, 2, 1)
+    return table.reshape(max_length, d_model).astype("float32")
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -119,7 +120,8 @@ class PositionalEmbedding(Layer):
             epsilon=epsilon,
             num_types=num_types,
         )
-        # The lookup is multiplied by sqrt(D), so that both directions start at unit scale.
+        # Initialized on the scale D^-0.5, because a lookup is multiplied by sqrt(D): embeddings and
+        # logits both start at unit scale.
         # The table is in the variable dtype: mixed precision casts the rows looked up, not all.
         self.tokens = tokens or TokenTable(
             vocab_size,
@@ -144,6 +146,7 @@ class PositionalEmbedding(Layer):
         self.seed_generator = keras.random.SeedGenerator()
 
     def _table(self, rows, name):
+        """Return a new table of vectors, for token types or learned positions."""
         initial = initializer(keras.initializers.RandomNormal(stddev=0.02))
         return keras.layers.Embedding(
             rows,
@@ -172,17 +175,10 @@ class PositionalEmbedding(Layer):
         type_ids: Any = None,
         training: bool = False,
     ) -> Any:
-        is_plain = not (self.tokens.quantization_mode or self.tokens.lora_enabled)
-        if reverse and is_plain:
-            x = quick.cast(inputs, self.compute_dtype)
-            return linear(x, self.tokens.embeddings, transposed=True)
-        if reverse and self.tokens.quantization_mode == "int8" and has_int8_linear(inputs):
-            table, scale = self.tokens._embeddings, self.tokens.embeddings_scale
-            return int8_linear(inputs, table, scale, transposed=True)
         if reverse:
-            return self.tokens(inputs, reverse=True)
+            return self._logits(inputs)
         inputs = self._whole("inputs", inputs)
-        x = lookup(self.tokens.embeddings, inputs) if is_plain else self.tokens(inputs)
+        x = lookup(self.tokens.embeddings, inputs) if self._is_plain() else self.tokens(inputs)
         x = quick.cast(x, self.compute_dtype)
         # The factor, too, is rounded to the compute dtype, as in Gemma.
         if self.options["scale"]:
@@ -199,6 +195,19 @@ class PositionalEmbedding(Layer):
             x = dropout(x, self.rate, self.seed_generator)
         return x
 
+    def _is_plain(self):
+        return not (self.tokens.quantization_mode or self.tokens.lora_enabled)
+
+    def _logits(self, hidden):
+        """Return the logits (B, T, V) of hidden states (B, T, D)."""
+        if self._is_plain():
+            x = quick.cast(hidden, self.compute_dtype)
+            return linear(x, self.tokens.embeddings, transposed=True)
+        if self.tokens.quantization_mode == "int8" and has_int8_linear(hidden):
+            table, scale = self.tokens._embeddings, self.tokens.embeddings_scale
+            return int8_linear(hidden, table, scale, transposed=True)
+        return self.tokens(hidden, reverse=True)
+
     def _whole(self, name, x):
         """Return x as integers; `keras.Input` and `Sequential` make inputs floats by default."""
         dtype = keras.backend.standardize_dtype(x.dtype)
@@ -213,12 +222,13 @@ class PositionalEmbedding(Layer):
         return quick.cast(x, "int32")
 
     def _position_vectors(self, inputs, index, positions):
+        """Return the vectors of positions (T, D), or (B, T, D) if `positions` are given."""
         if positions is None:
             # Beyond the table, some backends return NaN and others the last position.
             length = inputs.shape[1]
             is_known = isinstance(length, int) and not in_symbolic_scope()
-            fits = not is_known or length <= self.max_length
-            require(fits, "inputs", length, f"at most {self.max_length} tokens long")
+            has_room = not is_known or length <= self.max_length
+            require(has_room, "inputs", length, f"at most {self.max_length} tokens long")
             if is_known and isinstance(index, int) and self.positions != "learned":
                 first = index + self.options["position_offset"]
                 if first + length <= len(self.sinusoids):
@@ -235,7 +245,7 @@ class PositionalEmbedding(Layer):
     def get_config(self) -> dict[str, Any]:
         shared = {}
         if getattr(self.tokens, "is_shared", False):
-            # Keras (3.15) omits this id for the first of the objects that share it in a model.
+            # Keras (3.15) leaves this id out of the first of the layers that share the table.
             tokens = keras.saving.serialize_keras_object(self.tokens)
             shared["tokens"] = tokens | {"shared_object_id": id(self.tokens)}
         return {

@@ -101,12 +101,12 @@ class Encoder(Stack):
         relative_by_layer: Whether each block has a `RelativeBias` of its own (UMT5).
         rotary: Arguments of a `Rotary` that all blocks share; None: no rotary positions.
         shared: Whether one block is run `num_layers` times (Lan et al. 2020, section 3.1); or the
-            number of blocks, each of which is run for an equal share of successive layers.
-        by_layer: Options that differ between blocks, see `Stack`; not if blocks are shared.
+            number of distinct blocks, each run for an equal share of consecutive layers.
+        by_layer: Options that differ between blocks, see `Stack`; empty if blocks are shared.
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: If more blocks are shared than there are layers, or there is `by_layer`, too.
+        ValueError: If `shared` is above `num_layers`, or is set together with `by_layer`.
 
     Call arguments:
         x: (B, T, D).
@@ -128,17 +128,18 @@ class Encoder(Stack):
         accepted = f"True, False or a number of blocks up to {num_layers}"
         require(0 <= shared <= num_layers, "shared", shared, accepted)
         self.shared = shared
-        self.own_blocks = self._new_blocks(self.block_class, int(shared) or num_layers)
+        self.distinct_blocks = self._new_blocks(self.block_class, int(shared) or num_layers)
         self._add_positions_and_norm(bidirectional=True)
 
     def build(self, x_shape: Any) -> None:
-        self._build(self.own_blocks, x_shape)
+        self._build(self.distinct_blocks, x_shape)
 
     @property
     def blocks(self) -> list[EncoderBlock]:
-        """The block of each layer; the same one for several if `shared`."""
-        share = self.num_layers / len(self.own_blocks)  # divided in floats, as in ALBERT's code
-        return [self.own_blocks[int(i / share)] for i in range(self.num_layers)]
+        """The block of each layer; with `shared`, several layers have the same block."""
+        # Divided in floats, as in ALBERT's code.
+        share = self.num_layers / len(self.distinct_blocks)
+        return [self.distinct_blocks[int(i / share)] for i in range(self.num_layers)]
 
     def call(
         self,

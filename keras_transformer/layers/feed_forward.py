@@ -40,9 +40,9 @@ class FeedForward(Layer):
     options_class = FeedForwardOptions
 
     def __init__(self, d_ff: int, activation: str = "relu", **options: Any):
-        own = self.options_class.pop_from(options, d_ff=d_ff, activation=activation)
+        layer_options = self.options_class.pop_from(options, d_ff=d_ff, activation=activation)
         super().__init__(**options)
-        self.options = own
+        self.options = layer_options
         self.hidden = self._dense(d_ff, "hidden", activation=activation_of(activation))
         self.gate = self._dense(d_ff, "gate") if self.options.gated else None
 

@@ -16,7 +16,7 @@ import numpy as np
 from keras_transformer.config import require
 from keras_transformer.layers.basic import Dense
 
-FORMAT = 2  # of saved weights
+FORMAT = 2  # number of the format of saved weights
 _NAME = "format"
 
 
@@ -36,7 +36,7 @@ def unfuse(x: np.ndarray, heads: Sequence[int]) -> list[np.ndarray]:
 
     Args:
         x: Array (..., F) with columns ordered by key/value head.
-        heads: Number of heads of each projection, that of the values last.
+        heads: Number of heads of each projection, the values' last.
     """
     runs = x.reshape(*x.shape[:-1], heads[-1], -1)
     parts = np.split(runs, _ends(heads, runs.shape[-1]), axis=-1)
@@ -55,7 +55,7 @@ class FusedDense(Dense):
         heads: Number of heads of each projection: (N, K, K) for queries, keys and values, (K, K)
             for keys and values.
         head_dim: H, the width of a head.
-        options: Arguments of `keras.layers.Dense` but `units`.
+        options: Arguments of `keras.layers.Dense` except `units`.
     """
 
     def __init__(self, heads: Sequence[int], head_dim: int, **options: Any):
@@ -69,11 +69,11 @@ class FusedDense(Dense):
             store[_NAME] = np.int32(FORMAT)
 
     def load_own_variables(self, store: Any) -> None:
-        """Load weights of this format."""
+        """Load weights; raise ValueError if they have another format."""
         values = {name: store[name] for name in list(store.keys())}
-        found = int(values.pop(_NAME, 1))
+        version = int(values.pop(_NAME, 1))
         accepted = f"{FORMAT}: another version of keras_transformer wrote it"
-        require(found == FORMAT, f"the format of {self.path}", found, accepted)
+        require(version == FORMAT, f"the format of {self.path}", version, accepted)
         super().load_own_variables(values)
 
     def get_config(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class FusedDense(Dense):
 
 
 def scaled_queries(groups: int, others: int, head_dim: int, factor: float) -> Any:
-    """Return an initializer: Glorot values, the query columns times a factor.
+    """Return a Glorot initializer that multiplies the query columns by a factor.
 
     For attention that scales the products of queries and keys in another way than by 1 / sqrt(H).
 

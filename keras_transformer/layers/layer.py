@@ -28,9 +28,11 @@ _KERAS_KEYWORDS = ("name", "dtype", "trainable", "autocast", "activity_regulariz
 
 
 class _Outer(threading.local):
-    dtype: str | None = None  # compute dtype of the layer that is running, if it is ours
+    """State of a thread: the layer that runs, and whether `skip_init` is active."""
+
+    dtype: str | None = None  # compute dtype of the running layer; None: none of this package runs
     initializes: bool = True  # whether new weights get their initial values
-    room: float = math.inf  # numbers that new weights and tables may still have
+    room: float = math.inf  # elements that new weights and tables may still allocate
 
 
 _outer = _Outer()
@@ -43,7 +45,8 @@ def skip_init(most: float = math.inf) -> Iterator[None]:
     Drawing a quarter of a billion random numbers takes longer than reading them from a file.
 
     Args:
-        most: Most numbers that all new weights and tables may have, as counted by `claim`.
+        most: Maximum number of elements of all new weights and tables together, as `claim` counts
+            them.
     """
     before = _outer.initializes, _outer.room
     _outer.initializes, _outer.room = False, min(most, _outer.room)
@@ -54,18 +57,18 @@ def skip_init(most: float = math.inf) -> Iterator[None]:
 
 
 def claim(*shape: int) -> None:
-    """Count the numbers of a weight or table before it is made.
+    """Count the elements of a weight or table before it is allocated.
 
     Raises:
-        ValueError: If there are more than `skip_init` has room for.
+        ValueError: If all elements so far are more than the maximum of `skip_init`.
     """
-    numbers = math.prod(shape)
-    if numbers > _outer.room:
+    size = math.prod(shape)
+    if size > _outer.room:
         raise ValueError(
             f"the config asks for much more than the weights beside it hold: an array {shape}, "
             f"where there is room for {_outer.room:.0f} numbers"
         )
-    _outer.room -= numbers
+    _outer.room -= size
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -97,7 +100,7 @@ def replacing_weights() -> Iterator[None]:
 
 
 class DirectCalls:
-    """A mixin for layers: a call from inside another such layer goes straight to `call`.
+    """A mixin for layers: a call from inside another layer with it goes straight to `call`.
 
     Before each `call`, Keras casts arguments, looks for masks, fills in `training` and more. This
     takes 80 microseconds, longer than the arithmetic of a small model, and is not needed inside a
@@ -114,28 +117,30 @@ class DirectCalls:
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Call the layer, directly where possible."""
-        found = self._direct_call() if IS_EAGER else None
-        if found and _outer.dtype == found[1]:
-            call = self.quantized_call if found[2] else self.call
-            return call(*arguments, **options)
+        direct = self._direct_call() if IS_EAGER else None
+        if direct:
+            _, compute_dtype, is_quantized = direct
+            if _outer.dtype == compute_dtype:
+                call = self.quantized_call if is_quantized else self.call
+                return call(*arguments, **options)
         arguments, options = self._with_masks(arguments, options)
-        with direct_calls(self) if found else contextlib.nullcontext():
+        with direct_calls(self) if direct else contextlib.nullcontext():
             return super().__call__(*arguments, **options)  # type: ignore[misc]
 
     def _direct_call(self):
-        """Return the dtype policy, compute dtype and whether the layer is quantized.
+        """Return what a direct call needs: dtype policy, compute dtype, whether it is quantized.
 
-        None if calls must be complete. The result is kept for as long as the policy is the same:
-        Keras's properties take several microseconds.
+        None if all calls must go through Keras's `__call__`. The result is cached until the policy
+        changes: Keras's properties take several microseconds.
         """
-        found, policy = self.__dict__.get("_found_direct_call"), own_policy(self)
-        if found is None or found[0] is not policy:
+        direct, policy = self.__dict__.get("_found_direct_call"), own_policy(self)
+        if direct is None or direct[0] is not policy:
             if not self.built or is_rematerialized(self):
                 return None
-            found = policy, self.compute_dtype, bool(self.quantization_mode)
+            direct = policy, self.compute_dtype, bool(self.quantization_mode)
             if policy is not None:
-                self.__dict__["_found_direct_call"] = found  # not tracked by Keras
-        return found
+                self.__dict__["_found_direct_call"] = direct  # not tracked by Keras
+        return direct
 
     def _with_masks(self, arguments, options):
         return arguments, options
@@ -151,7 +156,7 @@ def direct_calls(layer: keras.layers.Layer | None) -> Iterator[None]:
     """Make calls of layers direct in the context, if they have this layer's compute dtype.
 
     For functions other than `call` that consist of layer calls, such as a decoding step. With None
-    the next call is complete, and those inside it are direct.
+    the next call goes through Keras's `__call__`, and the calls inside it are direct.
     """
     before, _outer.dtype = _outer.dtype, layer and layer.compute_dtype
     try:
@@ -188,8 +193,8 @@ class Layer(DirectCalls, keras.layers.Layer):
     options_class: type | None = None  # declared options that the layer takes by name
 
     def __new__(cls, *arguments: Any, **named: Any) -> Self:
-        """Make a layer; name the argument that was meant by an unknown one, here or elsewhere."""
-        if cls.__init__.__module__.startswith(__name__.partition(".")[0]):  # not a user's own
+        """Make a layer; for an unknown argument, raise TypeError with the one probably meant."""
+        if cls.__init__.__module__.startswith(__name__.partition(".")[0]):  # not a user's subclass
             refuse_unknown(cls.__name__, named, _keywords(cls))  # type: ignore[arg-type]
         return super().__new__(cls, *arguments, **named)
 
@@ -199,32 +204,32 @@ class Layer(DirectCalls, keras.layers.Layer):
 
     def _with_masks(self, arguments, options):
         """Return the arguments of a call, with Keras's masks where no others are given."""
-        given = dict(zip(self.call_signature_parameters, arguments, strict=False)) | options
-        if given.get("cache") is not None:  # its keys are not those of the source argument
+        named = dict(zip(self.call_signature_parameters, arguments, strict=False)) | options
+        if named.get("cache") is not None:  # it holds more keys than the argument with the mask
             return arguments, options
-        found = {}
+        masks = {}
         for name, source in self.mask_sources.items():
-            mask_BS = attached_mask(given.get(source))
-            if mask_BS is not None and given.get(name) is None:
-                found[name] = keras.ops.expand_dims(mask_BS, (1, 2))
-        if not found:
+            mask_BS = attached_mask(named.get(source))
+            if mask_BS is not None and named.get(name) is None:
+                masks[name] = keras.ops.expand_dims(mask_BS, (1, 2))
+        if not masks:
             return arguments, options
         first = self.call_signature_parameters[0]
-        return (given.pop(first),), given | found
+        return (named.pop(first),), named | masks
 
     def compute_output_shape(self, *shapes: Any, **named_shapes: Any) -> Any:
         """Return the shapes of a call's outputs, from the shapes of its tensors.
 
         Args:
             shapes: Shapes of the first call arguments.
-            named_shapes: Shapes of others: `memory_shape` is that of `memory`. Keras's `summary`
-                gives all shapes by the names that `build` has for them.
+            named_shapes: Shapes of others, by name: `memory_shape` is that of `memory`. Keras's
+                `summary` passes all shapes by name, as `build` takes them.
         """
-        found = dict(zip(self.call_signature_parameters, shapes, strict=False))
-        found |= {name.removesuffix("_shape"): shape for name, shape in named_shapes.items()}
+        by_name = dict(zip(self.call_signature_parameters, shapes, strict=False))
+        by_name |= {name.removesuffix("_shape"): shape for name, shape in named_shapes.items()}
         tensors = {
             name: keras.KerasTensor(shape, "int32" if name in self.whole_arguments else None)
-            for name, shape in found.items()
+            for name, shape in by_name.items()
             if shape is not None
         }
         return keras.tree.map_structure(lambda x: x.shape, self.compute_output_spec(**tensors))

@@ -1,6 +1,6 @@
 """Linear attention: products of feature maps in place of the softmax.
 
-A weight is phi(q) phi(k)^T over the sum of a query's weights, and so the output is
+A weight is phi(q) phi(k)^T divided by the sum of a query's weights, so the output is
 phi(q) (sum of phi(k)^T v) / phi(q) (sum of phi(k)^T): time and memory grow linearly with the
 length, and a decoder keeps one sum, of a constant size, in place of all keys and values
 (Katharopoulos et al. 2020, section 3). The map is elu(x) + 1, or random features whose products
@@ -30,7 +30,7 @@ def num_features(kernel: str, head_dim: int) -> int:
 
 
 def random_directions(shape: tuple[int, int], dtype: Any = None) -> Any:
-    """Initialize F random directions of width H, (H, F): orthogonal ones by blocks of H.
+    """Return F random directions of width H, (H, F), orthogonal within each block of H.
 
     Their lengths are those of Gaussian vectors (Choromanski et al. 2021, section 2.4).
     """
@@ -49,12 +49,13 @@ def features(kernel: str, x_BNTH: Any, directions_HF: Any = None, of_queries: bo
         kernel: "elu" or "performer".
         x_BNTH: Queries or keys.
         directions_HF: Random directions of "performer".
-        of_queries: Whether x are queries: features may then have any factor, which cancels.
+        of_queries: Whether x are queries, whose features may have any common factor: it cancels.
     """
     x_BNTH = quick.cast(x_BNTH, "float32")
     if kernel == "elu":
         return ops.elu(x_BNTH) + 1.0
-    # exp(q k / sqrt(H)) is the mean of the products of exp(w x - |x|^2 / 2), x times H^(-1/4).
+    # exp(q k / sqrt(H)) is the expected product of the features exp(w x - |x|^2 / 2) of q and k,
+    # where x is q or k times H^(-1/4).
     x_BNTH = x_BNTH * x_BNTH.shape[-1] ** -0.25
     logits = quick.matmul(x_BNTH, ops.cast(directions_HF, "float32"))
     logits = logits - ops.sum(ops.square(x_BNTH), axis=-1, keepdims=True) / 2
@@ -115,7 +116,7 @@ def linear_weights(query_BNTF: Any, key_BNSF: Any, mask: Any = None) -> Any:
 
 
 def _with_ones(value):
-    """Return the values and a last column of ones, which sums up the weights."""
+    """Return the values with a last column of ones, in which the weights add up."""
     value = quick.cast(value, "float32")
     return quick.concatenate([value, quick.ones_like(value[..., :1])], axis=-1)
 
@@ -125,7 +126,7 @@ def _normalized(total):
 
 
 def _causal(query, key, value):
-    """Return the sums for each query: of earlier chunks by their states, of its own one by one."""
+    """Return each query's weighted sums: earlier chunks by state, its own chunk by weights."""
     rows, heads, length = quick.shape(query)[:3]
     size = min(CHUNK, length) if isinstance(length, int) else CHUNK
 
@@ -143,8 +144,8 @@ def _causal(query, key, value):
     return quick.reshape(total, (rows, heads, -1, total.shape[-1]))[:, :, :length]
 
 
-class KernelAttention:
-    """The part of `MultiHeadAttention` that does linear attention."""
+class LinearAttentionMixin:
+    """A mixin for `MultiHeadAttention`: linear attention, for its option `kernel`."""
 
     def _build_kernel(self, head_dim):
         self.directions = None
@@ -156,6 +157,7 @@ class KernelAttention:
             self.directions = self.add_weight(shape, **options)
 
     def _by_kernel(self, query, memory, mask, bias, rotation, cache):
+        """Return the output and the cache of `MultiHeadAttention.call` with a kernel."""
         if bias is not None:
             raise ValueError("bias must be None with a kernel: linear attention has no products")
         kernel, directions = self.options.kernel, self.directions
@@ -179,7 +181,7 @@ class KernelAttention:
         of_keys = mask if mask is not None and mask.shape[2] == 1 else None
         attended, state = linear_attention(query_BNTF, key_BNSF, value_BNSH, of_keys, causal)
         if is_recorded(self.path) or (mask is not None and of_keys is None):
-            # A mask of every pair, as that of packed rows, needs the matrix.
+            # A mask over pairs, such as that of packed rows, needs the matrix of weights.
             allowed = masked_by(Pattern(causal), query_BNTF, key_BNSF, mask)
             weights_BNTS = linear_weights(query_BNTF, key_BNSF, allowed)
             attended = quick.matmul(weights_BNTS, quick.cast(value_BNSH, "float32"))

@@ -47,6 +47,8 @@ def segment_mask(query_segments_BT: Any, key_segments_BS: Any) -> Any:
 def causal_mask(query_length: Any, key_length: Any, index: Any = 0) -> Any:
     """Return which keys a query may see: itself and earlier ones (section 3.2.3): (1, 1, T, S).
 
+    Attention layers compute this mask themselves (`backend.chunked.Pattern`).
+
     Args:
         query_length: T.
         key_length: S.
@@ -63,8 +65,8 @@ def segment_lengths(segments_BT: Any) -> Any:
     Args:
         segments_BT: Segment number of each token in its row; 0 for padding.
     """
-    mine_B1TT = segment_mask(segments_BT, segments_BT)
-    return quick.sum(quick.cast(mine_B1TT, "int32"), axis=-1)[:, 0]
+    same_B1TT = segment_mask(segments_BT, segments_BT)
+    return quick.sum(quick.cast(same_B1TT, "int32"), axis=-1)[:, 0]
 
 
 def segment_positions(segments_BT: Any) -> Any:
@@ -74,6 +76,6 @@ def segment_positions(segments_BT: Any) -> Any:
         segments_BT: Segment number of each token in its row; 0 for padding.
     """
     length = quick.shape(segments_BT)[1]
-    before = causal_mask(length, length, index=-1)
-    mine_B1TT = segment_mask(segments_BT, segments_BT) & before
-    return quick.sum(quick.cast(mine_B1TT, "int32"), axis=-1)[:, 0]
+    earlier = causal_mask(length, length, index=-1)
+    same_B1TT = segment_mask(segments_BT, segments_BT) & earlier
+    return quick.sum(quick.cast(same_B1TT, "int32"), axis=-1)[:, 0]

@@ -1,7 +1,7 @@
 """Options of blocks: each is declared, documented, validated and serialized here only.
 
 A layer takes them as keyword arguments and keeps them in `options`. A stack passes all of them to
-its blocks, and a block passes to each sub-layer the options that it has.
+its blocks, and a block passes to each sub-layer those that the sub-layer's class declares.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from keras_transformer.config import KERNELS, require
 class Options:
     """Base class of the options of a layer."""
 
-    old_names: ClassVar[tuple[str, ...]] = ()  # that `pop_from` accepts from older files
+    old_names: ClassVar[tuple[str, ...]] = ()  # names in older files, accepted by `pop_from`
 
     @classmethod
     def pop_from(cls, given: dict[str, Any], **others: Any) -> Self:
@@ -31,15 +31,19 @@ class Options:
         return cls(**others, **{name: given.pop(name) for name in names})
 
     def part(self, cls: type[Options]) -> dict[str, Any]:
-        """Return the options that another options class has too, for a sub-layer."""
+        """Return the options that `cls` declares, as keyword arguments of a sub-layer.
+
+        Args:
+            cls: Options class of the sub-layer, a base class of this one.
+        """
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(cls)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for `get_config`."""
+        """Return the options by name as plain values, for `get_config`."""
         return dataclasses.asdict(self)
 
     def __post_init__(self):
-        pass  # subclasses check their fields, and call this for those of other parts
+        pass  # each subclass checks its own fields after `super().__post_init__()`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +76,9 @@ class AttentionOptions(Options):
 
     Raises:
         ValueError: If K does not divide N, the window is below 1, `global_tokens` below 0,
-            `query_scale` or `soft_cap` is not above 0, the kernel is unknown, or an option is
-            given with it that needs products: `window`, `global_tokens`, `query_scale`, `soft_cap`.
+            `query_scale` or `soft_cap` is not above 0, the kernel is unknown, or a kernel comes
+            with an option that needs the products of queries and keys: `window`, `global_tokens`,
+            `query_scale`, `soft_cap`.
     """
 
     old_names: ClassVar[tuple[str, ...]] = ("scaled",)
@@ -147,11 +152,11 @@ class AddNormOptions(Options):
         dropout: Dropout rate in [0, 1) on the output of each sub-layer.
         norm: Kind of norm, "layer" or "rms".
         epsilon: Epsilon of the norm.
-        norm_output: Whether the output of the sub-layer has a norm, too, before it is added (Gemma
-            2); with pre-norm only.
+        norm_output: Whether the output of the sub-layer is normalized, too, before it is added
+            (Gemma 2); needs `norm_first`.
 
     Raises:
-        ValueError: If there is `norm_output` without `norm_first`.
+        ValueError: If `norm_output` is set without `norm_first`.
     """
 
     norm_first: bool = False
@@ -162,13 +167,13 @@ class AddNormOptions(Options):
 
     def __post_init__(self):
         super().__post_init__()
-        fits = self.norm_first or not self.norm_output
-        require(fits, "norm_output", self.norm_output, "False without norm_first")
+        is_possible = self.norm_first or not self.norm_output
+        require(is_possible, "norm_output", self.norm_output, "False without norm_first")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockOptions(AttentionOptions, FeedForwardOptions, AddNormOptions):
-    """Options of `EncoderBlock` and `DecoderBlock`: those of all their sub-layers.
+    """Options of `EncoderBlock` and `DecoderBlock`: the options of all their sub-layers.
 
     Args:
         dropout: Dropout rate in [0, 1) on the output of each sub-layer.

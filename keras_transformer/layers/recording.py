@@ -9,7 +9,7 @@ from typing import Any
 
 
 class _Recorders(threading.local):
-    """Per thread, the weights collected and the one layer they are of: calls in others are not."""
+    """The active `record_attention`s of a thread: for each, its weights and its `only`."""
 
     active: tuple[tuple[dict[str, Any], str | None], ...] = ()
 
@@ -31,7 +31,7 @@ def record_attention(only: str | None = None) -> Iterator[dict[str, Any]]:
     Calls in other threads are not collected.
 
     Args:
-        only: Path of the one layer whose weights are collected; None: those of all.
+        only: Path of the one layer whose weights are collected; None: all layers.
 
     Yields:
         A dict from layer path to weights (B, N, T, S), filled by the calls.

@@ -33,13 +33,13 @@ def distance_buckets(num_buckets: int, max_distance: int) -> np.ndarray:
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class RelativeBias(Layer):
-    """b[bucket(s - t)], a learned number per head and distance bucket: T5's positions.
+    """T5's positions: a bias b[bucket(s - t)], a learned number per head and distance bucket.
 
     Args:
         num_heads: N.
         num_buckets: Number of distance buckets; half of them for each direction if
             `bidirectional`.
-        max_distance: Distance from which on all distances share a bucket.
+        max_distance: This distance and all longer ones share a bucket.
         bidirectional: Whether keys later than the query have separate buckets; if not, they are
             in the bucket of distance 0.
 

@@ -1,4 +1,4 @@
-"""Four more bits beside the eight of a quantized weight: the remainder of its rounding."""
+"""Remainders of rounding to 8 bits, kept in four more bits for each quantized weight."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import keras
 import numpy as np
 from keras import ops
 
-_LARGEST = 7  # of the numbers from -7 to 7 that four bits hold here; 7 stands for half a unit
+_LARGEST = 7  # four bits hold levels from -7 to 7; 7 stands for half a unit of the 8-bit weight
 
 
 def pack(rest: np.ndarray) -> np.ndarray:
-    """Return numbers from -0.5 to 0.5, rounded to 15 values, two in a byte (uint8)."""
+    """Return numbers in [-0.5, 0.5] rounded to 15 levels, two levels in a byte (uint8)."""
     levels = np.clip(np.rint(rest.reshape(-1) * (2 * _LARGEST)), -_LARGEST, _LARGEST)
     levels = np.pad(levels, (0, levels.size % 2)).astype("int8").astype("uint8") & 15
     return levels[::2] | levels[1::2] << 4
@@ -27,19 +27,19 @@ def unpack(packed: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 class WithRemainder:
-    """A mixin for `keras.layers.Dense` and `Embedding` that keeps the remainder of 8 bits.
+    """A mixin for `keras.layers.Dense` and `Embedding` that keeps the remainder of int8 weights.
 
-    Eight bits with one scale per output change one of twenty translations of a small model, twelve
-    one of two hundred. Keras's quantized layer computes with the eight alone; `whole_matrix` has
-    all twelve.
+    With eight bits and one scale per output, one in twenty translations of a small model changes;
+    with twelve bits, one in two hundred. Keras's quantized layer computes with the eight bits
+    alone; `whole_matrix` returns all twelve.
     """
 
     remainder: Any = None  # packed by `pack`, or None
-    matrix_name: str  # the attributes of the Keras layer with the matrix and its scale
+    matrix_name: str  # names of the Keras layer's attributes for the matrix and its scale
     scale_name: str
     has_row_scales: bool = False  # whether each row has a scale, not each column
 
-    # Of the Keras layer that this is mixed into.
+    # Attributes of the Keras layer that this is mixed into.
     add_weight: Any
     quantization_mode: str | None
 
@@ -96,11 +96,11 @@ class WithRemainder:
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class TokenTable(WithRemainder, keras.layers.ReversibleEmbedding):
-    """`keras.layers.ReversibleEmbedding` that can keep the remainder of its 8 bits."""
+    """`keras.layers.ReversibleEmbedding` that can keep the remainder of its int8 weights."""
 
     matrix_name, scale_name = "_embeddings", "embeddings_scale"
     has_row_scales = True
 
     def outputs(self, ids: Any) -> Any:
-        """Return the rows (..., D) of ids."""
+        """Return the embeddings (..., D) of ids (...), as `Dense.outputs` for an output layer."""
         return self(ids)

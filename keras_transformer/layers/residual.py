@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import dropout as drop_and_add
+from keras_transformer.backend import dropout
 from keras_transformer.layers.basic import LayerNormalization, RMSNormalization
 from keras_transformer.layers.layer import Layer
 from keras_transformer.layers.options import AddNormOptions
@@ -48,14 +48,14 @@ class AddNorm(Layer):
     options_class = AddNormOptions
 
     def __init__(self, norm_first: bool = False, **options: Any):
-        own = self.options_class.pop_from(options, norm_first=norm_first)
+        layer_options = self.options_class.pop_from(options, norm_first=norm_first)
         super().__init__(**options)
-        self.options = own
+        self.options = layer_options
         self.norm_first, self.rate = norm_first, self.options.dropout
         kind, epsilon = self.options.norm, self.options.epsilon
         self.norm = normalization(kind, epsilon, self.dtype_policy, "norm")
         self.output_norm = None
-        if own.norm_output:
+        if layer_options.norm_output:
             self.output_norm = normalization(kind, epsilon, self.dtype_policy, "output_norm")
         self.seed_generator = keras.random.SeedGenerator()
 
@@ -70,7 +70,7 @@ class AddNorm(Layer):
         if sublayer_output is None:
             return self.norm(x) if self.norm_first else x
         if training and self.rate:
-            x = drop_and_add(sublayer_output, self.rate, self.seed_generator, residual=x)
+            x = dropout(sublayer_output, self.rate, self.seed_generator, residual=x)
         else:
             x = x + sublayer_output
         return x if self.norm_first else self.norm(x)

@@ -21,8 +21,8 @@ from keras_transformer.layers.rotary import Rotary
 class Stack(Layer):
     """Base class of `Encoder` and `Decoder`.
 
-    A subclass makes its blocks with `_new_blocks`, then what is around them with
-    `_add_positions_and_norm`.
+    A subclass makes its blocks with `_new_blocks`, then the shared positions and the final norm
+    with `_add_positions_and_norm`.
 
     Args:
         num_layers: Number of blocks.
@@ -40,8 +40,8 @@ class Stack(Layer):
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Raises:
-        ValueError: If `layer_drop` is out of range, `by_layer` has an unknown key, there are
-            relative positions and a kernel, or `relative_by_layer` without relative positions.
+        ValueError: If `layer_drop` is out of range, `by_layer` has an unknown key, relative
+            positions come with a kernel, or `relative_by_layer` without relative positions.
 
     Attributes:
         remat: Whether training stores only the input of each block, and computes the block again
@@ -64,9 +64,9 @@ class Stack(Layer):
         by_layer: Sequence[Mapping[str, Any]] = (),
         **options: Any,
     ):
-        own = self.options_class.pop_from(options, num_heads=num_heads, d_ff=d_ff)
+        stack_options = self.options_class.pop_from(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
-        self.options, self.num_layers = own, num_layers
+        self.options, self.num_layers = stack_options, num_layers
         self._positions = dict(
             relative_positions=relative_positions,
             relative_by_layer=relative_by_layer,
@@ -77,14 +77,14 @@ class Stack(Layer):
         if layer_drop:
             self.seed_generator = keras.random.SeedGenerator()
         self.by_layer = tuple(dict(entry) for entry in by_layer)
-        if relative_positions and own.kernel:
+        if relative_positions and stack_options.kernel:
             raise ValueError(
-                f"relative_positions must be None with kernel={own.kernel!r}: linear attention has "
-                f"no products to add a bias to, got {relative_positions}"
+                f"relative_positions must be None with kernel={stack_options.kernel!r}: linear "
+                f"attention has no products to add a bias to, got {relative_positions}"
             )
-        fits = relative_positions is not None or not relative_by_layer
+        is_possible = relative_positions is not None or not relative_by_layer
         accepted = "False without relative_positions"
-        require(fits, "relative_by_layer", relative_by_layer, accepted)
+        require(is_possible, "relative_by_layer", relative_by_layer, accepted)
         known = {field.name for field in dataclasses.fields(BlockOptions)} | {"rotary"}
         for entry in self.by_layer:
             if unknown := sorted(entry.keys() - known):
@@ -94,10 +94,10 @@ class Stack(Layer):
         """Return the options of block i that differ from those of the stack."""
         return self.by_layer[i % len(self.by_layer)] if self.by_layer else {}
 
-    def _new_blocks(self, block_class, count, **own):
+    def _new_blocks(self, block_class, count, **block_settings):
         blocks = []
         for i in range(count):
-            options = self.options.to_dict() | own | self._block_overrides(i)
+            options = self.options.to_dict() | block_settings | self._block_overrides(i)
             options.pop("rotary", None)
             blocks.append(block_class(**options, dtype=self.dtype_policy, name=f"block_{i}"))
         return blocks
@@ -108,7 +108,9 @@ class Stack(Layer):
         relative, rotary = self._positions["relative_positions"], self._positions["rotary"]
         of_blocks = [self._block_overrides(i).get("rotary", rotary) for i in range(self.num_layers)]
         kinds: list = []
-        kinds += (kind for kind in of_blocks if kind and kind not in kinds)
+        for kind in of_blocks:
+            if kind and kind not in kinds:
+                kinds.append(kind)
         self.rotaries = [
             Rotary(**kind, dtype=policy, name=f"rotary_{i}" if i else "rotary")
             for i, kind in enumerate(kinds)
@@ -144,11 +146,11 @@ class Stack(Layer):
     def length_scaling(self) -> str | None:
         """The kind of rotary scaling that depends on the length, "dynamic" or "longrope"."""
         kinds = {rotary.kind for rotary in self.rotaries if rotary.limit is not None}
-        return min(kinds, default=None)  # with both, all is done as for "dynamic"
+        return min(kinds, default=None)  # if both occur, "dynamic"
 
     @property
     def length_limit(self) -> int | None:
-        """Most tokens of a sequence with the rotary rates of short ones; None: all have them."""
+        """Maximum length of sequences with the rotary rates of short ones; None: no maximum."""
         return min((x.limit for x in self.rotaries if x.limit is not None), default=None)
 
     def _relative_biases(self, queries, keys):
@@ -159,8 +161,8 @@ class Stack(Layer):
 
     def _rotations(self, positions, lengths=None):
         """Return the rotation of each block, or None; equal ones are computed once."""
-        found = [rotary(positions, lengths=lengths) for rotary in self.rotaries]
-        return [None if i is None else found[i] for i in self._rotary_of]
+        rotations = [rotary(positions, lengths=lengths) for rotary in self.rotaries]
+        return [None if i is None else rotations[i] for i in self._rotary_of]
 
     def _dropped(self, x, output):
         """Return a block's output; in training, with probability `layer_drop`, its input x."""
@@ -170,13 +172,13 @@ class Stack(Layer):
         return keras.ops.where(is_kept, output, x)
 
     def _rematerialized(self, block, x, **options):
-        """Return a block's output in training, without cache; its backward pass runs it again."""
+        """Return a block's output in training, without cache; the backward pass reruns it."""
 
         def output(arguments):
-            # A complete call of Keras: the backward pass is outside of the stack's call.
+            # Through Keras's `__call__`: the backward pass runs outside of the stack's call.
             with direct_calls(None):
-                found = block(arguments["x"], training=True, **arguments["options"])
-            return found[0] if isinstance(found, tuple) else found
+                outputs = block(arguments["x"], training=True, **arguments["options"])
+            return outputs[0] if isinstance(outputs, tuple) else outputs
 
         layers = layers_inside(block)
         seeds = [layer.seed_generator.state for layer in layers if hasattr(layer, "seed_generator")]
@@ -184,10 +186,10 @@ class Stack(Layer):
 
     def _like(self, x):
         """Return the spec of the stack's output, or None if the input x does not fit the stack."""
-        fits = self.built and len(x.shape) == 3 and x.shape[-1] == self._width
-        return keras.KerasTensor(x.shape, dtype=self.compute_dtype) if fits else None
+        has_width = self.built and len(x.shape) == 3 and x.shape[-1] == self._width
+        return keras.KerasTensor(x.shape, dtype=self.compute_dtype) if has_width else None
 
     def get_config(self) -> dict[str, Any]:
-        own: dict[str, Any] = {"num_layers": self.num_layers, **self._positions}
-        own |= {"by_layer": self.by_layer, "layer_drop": self.layer_drop}
-        return {**super().get_config(), **own, **self.options.to_dict()}
+        settings: dict[str, Any] = {"num_layers": self.num_layers, **self._positions}
+        settings |= {"by_layer": self.by_layer, "layer_drop": self.layer_drop}
+        return {**super().get_config(), **settings, **self.options.to_dict()}

@@ -1,7 +1,7 @@
 """BERT and its variants: an encoder of masked text (Devlin et al. 2019, section 3).
 
 RoBERTa (Liu et al. 2019) differs in training, and numbers its positions from the padding id + 1.
-XLM-RoBERTa (Conneau et al. 2020) is one of 100 languages.
+XLM-RoBERTa (Conneau et al. 2020) is a RoBERTa of 100 languages.
 ALBERT (Lan et al. 2020, section 3.1) runs one block many times, on narrow token vectors.
 DistilBERT (Sanh et al. 2019) has half the blocks and no token types. ELECTRA (Clark et al. 2020)
 learns to tell which tokens were replaced. MPNet (Song et al. 2020) adds T5's relative positions.
@@ -19,7 +19,7 @@ from keras_transformer.layers import Encoder, PositionalEmbedding
 from keras_transformer.layers.basic import Dense
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 
-FARTHEST = 128  # distance from which on all share a bucket, in MPNet
+FARTHEST = 128  # MPNet: this distance and all longer ones share a bucket
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class BERTConfig(EncoderConfig):
         d_embedding: E, width of the token vectors, which a dense layer projects to `d_model`
             (ALBERT); None: `d_model`, without a projection.
         shared_blocks: Whether one block is run `num_layers` times (ALBERT); or the number of
-            blocks (ALBERT's groups), each of which is run for an equal share of successive layers.
+            blocks (ALBERT's groups), each run for an equal share of consecutive layers.
         num_types: Number of token types; 2: tokens of a first and of a second text; 0: tokens
             have no types (DistilBERT).
         position_offset: Number of the first position; 2 in RoBERTa.
@@ -53,20 +53,21 @@ class BERTConfig(EncoderConfig):
         super().__post_init__()
         self._check_whole("num_types", "position_offset", "num_buckets", least=0)
         accepted = f"True, False or a number up to num_layers={self.num_layers}"
-        fits = isinstance(self.shared_blocks, int) and 0 <= self.shared_blocks <= self.num_layers
-        require(fits, "shared_blocks", self.shared_blocks, accepted)
+        count = self.shared_blocks
+        in_range = isinstance(count, int) and 0 <= count <= self.num_layers
+        require(in_range, "shared_blocks", count, accepted)
         if self.d_embedding is not None:
             self._check_whole("d_embedding")
 
     @property
     def takes_pairs(self) -> bool:
-        """Whether there are types of two texts, or tokens separate them (RoBERTa, DistilBERT)."""
+        """Whether the model also takes a pair of texts, told apart by token types or separators."""
         return self.num_types != 1 or self.position_offset > 0
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class BERT(EncoderOnly):
-    """A functional model from `token_ids` and `type_ids` to the output of its head.
+    """A BERT: a functional model from `token_ids` and `type_ids` to the output of its head.
 
     Args:
         config: The model's config.

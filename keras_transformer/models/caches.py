@@ -9,23 +9,23 @@ from keras_transformer.backend import at, gather, last_places, minimum, new_cach
 
 
 def with_room(
-    own: dict[str, Any], length: Any, beam_size: int = 1, window: int | None = None
+    cache: dict[str, Any], length: Any, beam_size: int = 1, window: int | None = None
 ) -> dict[str, Any]:
     """Return the self-attention part of a block's cache after prefill, ready for steps.
 
     Args:
-        own: Keys and values (B, K, P, H), or the state (B, N, F, I) of linear attention.
+        cache: Keys and values (B, K, P, H), or the state (B, N, F, I) of linear attention.
         length: Maximum number of positions.
-        beam_size: Number of beams. Keys and values have a place for each at each position; there
-            is one state for each.
+        beam_size: Number of beams. Keys and values get a place for each beam at each position,
+            linear attention gets a state for each beam.
         window: The block's window, whose cache is a ring of as many positions; None: no window.
     """
-    if "state" in own:
-        return {"state": quick.repeat(quick.expand_dims(own["state"], 1), beam_size, axis=1)}
+    if "state" in cache:
+        return {"state": quick.repeat(quick.expand_dims(cache["state"], 1), beam_size, axis=1)}
     if window is not None:
-        own = {name: last_places(x, window) for name, x in own.items()}
+        cache = {name: last_places(x, window) for name, x in cache.items()}
         length = minimum(length, window)
-    return {name: new_cache(x, length, beam_size) for name, x in own.items()}
+    return {name: new_cache(x, length, beam_size) for name, x in cache.items()}
 
 
 def following(caches: Sequence[dict[str, Any]], ancestors_BKM: Any, index: Any) -> list[Any]:
@@ -40,10 +40,10 @@ def following(caches: Sequence[dict[str, Any]], ancestors_BKM: Any, index: Any) 
         return list(caches)
     slots_BK = quick.maximum(at(ancestors_BKM, index - 1), 0)
     slots_BK111 = quick.expand_dims(quick.expand_dims(quick.expand_dims(slots_BK, -1), -1), -1)
-    found = []
+    results = []
     for cache in caches:
-        own = cache["self"]
-        if "state" in own:
-            own = {"state": gather(own["state"], slots_BK111, axis=1)}
-        found.append({**cache, "self": own})
-    return found
+        part = cache["self"]
+        if "state" in part:
+            part = {"state": gather(part["state"], slots_BK111, axis=1)}
+        results.append({**cache, "self": part})
+    return results

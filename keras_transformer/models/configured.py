@@ -24,7 +24,7 @@ from keras_transformer.models.steps import WeightedSteps
 from keras_transformer.optimizers import Adam
 from keras_transformer.system.memory import reuse_memory
 
-# Keras 3.15 does these before it sums the gradients of a TensorFlow strategy's replicas.
+# Options that Keras 3.15 applies before it sums the gradients of a TensorFlow strategy's replicas.
 _SUMMED_LATE = ("gradient_accumulation_steps", "clipnorm", "global_clipnorm", "clipvalue")
 
 
@@ -35,7 +35,7 @@ class ConfiguredModel(WeightedSteps):
     and its dtype policy `_policy`. `to_dict` and `from_dict` of the config serialize it.
     """
 
-    optional_inputs: frozenset[str] = frozenset()  # which a call may leave out
+    optional_inputs: frozenset[str] = frozenset()  # inputs that a call may leave out
     quantization: str | None = None  # mode of the weights, such as "int8"
     has_remainders: bool = False  # whether int8 weights come with the remainder of their rounding
     saved_quantization: str | None = None  # mode in which folders store these float weights
@@ -78,8 +78,8 @@ class ConfiguredModel(WeightedSteps):
 
         Args:
             mode: See `keras.Model.quantize`.
-            remainders: Whether to keep what "int8" rounds off in four more bits, which are lossless
-                for `widened`; then other layers than dense ones and token tables stay floats.
+            remainders: Whether to keep what "int8" rounds off in four more bits, which `widened`
+                uses; only dense layers and token tables are then quantized.
             options: See `keras.Model.quantize`.
         """
         with warnings.catch_warnings(), replacing_weights():

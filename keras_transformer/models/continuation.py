@@ -1,4 +1,4 @@
-"""Sequences that share a cache and go on by further tokens, each from a length of its own."""
+"""Sequences of different lengths that are continued together, each in its row of one cache."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def new_caches(model: DecoderOnly, rows: int, places: int) -> list[dict[str, Any
                 "model must not have linear attention to continue several sequences at once"
             )
         shape = rows, layer.num_kv_heads, places, layer.head_dim
-        own = {name: ops.zeros(shape, dtype=layer.compute_dtype) for name in ("key", "value")}
-        caches.append({"self": own})
+        part = {name: ops.zeros(shape, dtype=layer.compute_dtype) for name in ("key", "value")}
+        caches.append({"self": part})
     return caches
 
 
@@ -54,8 +54,8 @@ def extend(
 ) -> tuple[Any, Any]:
     """Process T further tokens of each sequence.
 
-    The token of number p of a sequence has its key and value at place p of the caches, also in a
-    model with a window. A sequence can be cut by calling with a lower index.
+    Token p of a sequence has its key and value at place p of the caches, even in a model with a
+    window. To cut a sequence, call with a lower index.
 
     Args:
         model: The model.
@@ -96,7 +96,7 @@ def extend(
 
 def _visible(positions_BT, places, window):
     """Return which places each token may attend to: its own and earlier ones in its window."""
-    own_BT1 = quick.expand_dims(positions_BT, 2)
+    position_BT1 = quick.expand_dims(positions_BT, 2)
     places_S = quick.arange(places, dtype="int32")
-    visible_BTS = places_S <= own_BT1
-    return visible_BTS if window is None else visible_BTS & (places_S > own_BT1 - window)
+    visible_BTS = places_S <= position_BT1
+    return visible_BTS if window is None else visible_BTS & (places_S > position_BT1 - window)

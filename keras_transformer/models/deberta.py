@@ -41,9 +41,9 @@ class DeBERTaConfig(EncoderConfig):
         self._check_whole("num_buckets", least=2)
         require(self.num_buckets % 2 == 0, "num_buckets", self.num_buckets, "even")
         self._check_whole("max_distance")
-        least, given = self.num_buckets // 2 + 2, self.max_distance
+        least, distance = self.num_buckets // 2 + 2, self.max_distance
         accepted = f"at least {least} with num_buckets={self.num_buckets}"
-        require(given >= least, "max_distance", given, accepted)
+        require(distance >= least, "max_distance", distance, accepted)
         self._check_whole("convolution", least=0)
         odd = self.convolution % 2 == 1 or self.convolution == 0
         require(odd, "convolution", self.convolution, "odd, or 0 for none")
@@ -52,15 +52,15 @@ class DeBERTaConfig(EncoderConfig):
 
     @property
     def takes_pairs(self) -> bool:
-        """Whether the family reads two texts as one sequence: yes, separated by tokens."""
+        """Whether the model also takes a pair of texts: yes, with separator tokens."""
         return True
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class DeBERTa(EncoderOnly):
-    """A functional model from `token_ids` to the output of its head.
+    """A DeBERTa: a functional model from `token_ids` to the output of its head.
 
-    Positions are relative alone: the embeddings have none.
+    Positions are relative only: the embeddings have none.
 
     Args:
         config: The model's config.

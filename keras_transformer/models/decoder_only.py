@@ -25,7 +25,7 @@ from keras_transformer.models.training_step import VocabularyModel
 
 
 class DecoderOnly(VocabularyModel):
-    """A functional model from `token_ids` to the logits of each next token.
+    """Base class of functional models from `token_ids` to the logits of each next token.
 
     Args:
         config: The family's config, with at least the vocabulary size and special ids.
@@ -76,7 +76,7 @@ class DecoderOnly(VocabularyModel):
         self._project = project
 
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
-        """Return the last hidden states (B, T, D), inside a call of Keras."""
+        """Return the last hidden states (B, T, D); only for use in a Keras call."""
         return _hidden(self.embedding, self.decoder, inputs)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
@@ -111,7 +111,7 @@ class DecoderOnly(VocabularyModel):
             mask = padding_mask(segments)
             positions = quick.maximum(quick.cumsum(segments, axis=1) - 1, 0)
         x = self.embedding(token_ids, positions=positions)
-        state, found = {}, []
+        state, last_hidden = {}, []
         for name, lengths in self._regimes(crosses).items():
             hidden, caches = self.decoder(
                 x, attention_mask=mask, positions=positions, lengths=lengths
@@ -121,13 +121,13 @@ class DecoderOnly(VocabularyModel):
                 {"self": with_room(cache["self"], length, beam_size, window)}
                 for cache, window in of_blocks
             ]
-            found.append(hidden[:, -1:])
-        hidden = found[0]
+            last_hidden.append(hidden[:, -1:])
+        hidden = last_hidden[0]
         if crosses:
             tokens = segments
             if segments is None:
                 tokens = quick.ones_like(keras.ops.convert_to_tensor(token_ids, dtype="int32"))
-            hidden = self._of_length(found, quick.sum(tokens, axis=1))
+            hidden = self._of_length(last_hidden, quick.sum(tokens, axis=1))
         if segments is not None:
             # Positions that are not padding, later ones included; and the number of padding tokens.
             is_token_BP = quick.not_equal(segments, 0)
@@ -150,10 +150,10 @@ class DecoderOnly(VocabularyModel):
         return not (isinstance(shortest, int) and shortest > limit)
 
     def _regimes(self, crosses):
-        """Return by the name of its caches for which lengths of sequences a step is done.
+        """Return the sequence length to compute with, (1, 1) or None, by the name of its caches.
 
-        Where sequences grow beyond the limit of their rotary rates, the short and the long rates
-        run side by side from the first token on, so that each length finds its own caches.
+        If sequences may outgrow the rotary rates of short ones, each step is computed twice from
+        the first token on, with the short and with the long rates, each with its own caches.
         """
         if not crosses:
             return {"caches": None}
@@ -161,9 +161,9 @@ class DecoderOnly(VocabularyModel):
         lengths = {"caches": limit, "long_caches": limit + 1}
         return {name: quick.full((1, 1), x, dtype="int32") for name, x in lengths.items()}
 
-    def _of_length(self, found, lengths_B):
-        """Return, of the results for short and for long sequences, those for these lengths."""
-        short, long = found
+    def _of_length(self, results, lengths_B):
+        """Return each row's result by its length, from `results` with short and with long rates."""
+        short, long = results
         is_long_B11 = quick.expand_dims(lengths_B > self.decoder.length_limit, (1, 2))
         return quick.where(is_long_B11, long, short)
 
@@ -181,6 +181,7 @@ class DecoderOnly(VocabularyModel):
             return self._direct_step(token_ids_BK, state, index, ancestors_BKM)
 
     def _direct_step(self, token_ids_BK, state, index, ancestors_BKM):
+        """Compute `step`; with long and short rotary rates, each row takes those of its length."""
         beam_size, state = token_ids_BK.shape[1], dict(state)
         regimes = self._regimes("long_caches" in state)
         for name in regimes:
@@ -205,15 +206,15 @@ class DecoderOnly(VocabularyModel):
             positions=positions,
         )
         x = quick.reshape(x, (-1, beam_size, self.config.d_model))
-        found = []
+        outputs = []
         for name, lengths in regimes.items():
             hidden, state[name] = self.decoder(x, cache=state[name], lengths=lengths, **options)
-            found.append(hidden)
-        hidden = found[0]
-        if len(found) > 1:
+            outputs.append(hidden)
+        hidden = outputs[0]
+        if len(outputs) > 1:
             before = quick.zeros_like(token_ids_BK[:, 0]) + index
             before = before if positions is None else positions[:, 0]
-            hidden = self._of_length(found, before + 1)
+            hidden = self._of_length(outputs, before + 1)
         return self._project(hidden), state
 
     def _step_masks(self, index, is_token_BM, ancestors_BKM):
@@ -249,6 +250,7 @@ def _in_places(x, index, nothing, window):
 
 
 def _hidden(embedding, decoder, inputs):
+    """Return the hidden states (B, T, D) of a full forward pass."""
     segments = inputs.get("segments")
     mask = positions = lengths = None
     if segments is not None:

@@ -21,7 +21,7 @@ from keras_transformer.layers.layer import direct_calls
 from keras_transformer.models.caches import following, with_room
 from keras_transformer.models.training_step import VocabularyModel
 
-NO_LOGIT = -1e9  # of a token that a row does not have
+NO_LOGIT = -1e9  # logit of the empty places in a row's list of allowed ids
 _SEGMENTS = frozenset({"source_segments", "target_segments"})
 
 
@@ -55,7 +55,7 @@ class Parts:
         is_tied = self.output_layer is self.target_embedding.tokens
         object.__setattr__(self, "is_tied", is_tied)
 
-    def read(self, inputs: dict[str, Any]) -> tuple[Any, Any]:
+    def embed_source(self, inputs: dict[str, Any]) -> tuple[Any, Any]:
         """Return the encoder's input (B, S, D) and the mask of its keys; None: all are visible."""
         ids, segments = inputs["source_ids"], inputs.get("source_segments")
         if segments is None:
@@ -66,7 +66,7 @@ class Parts:
     def hidden(self, inputs: dict[str, Any]) -> Any:
         """Return the last hidden states (B, T, D) of a full forward pass."""
         source, target = _segments(inputs)
-        x, mask = self.read(inputs)
+        x, mask = self.embed_source(inputs)
         memory = self.encoder(x, attention_mask=mask)
         cross_mask, self_mask, target_positions = mask, None, None
         if source is not None:
@@ -81,7 +81,7 @@ class Parts:
         return self.scaled(x)
 
     def scaled(self, x: Any) -> Any:
-        """Return the decoder's output as the input of the projection to logits."""
+        """Return the decoder's output times the factor of `output_scale`, if there is one."""
         return self.output_scale(x) if self.output_scale else x
 
     def project(self, x: Any) -> Any:
@@ -90,14 +90,15 @@ class Parts:
         return self.output_bias(logits) if self.output_bias else logits
 
     def narrowed(self, ids_BA: Any, dtype: Any) -> dict[str, Any]:
-        """Return the part of the output table that makes the logits of some ids of each row.
+        """Return the part of the output projection that computes the logits of each row's ids.
 
         Args:
-            ids_BA: Ids; below 0: none, whose logit is `NO_LOGIT`.
+            ids_BA: Ids of each row; below 0: an empty place, whose logit is `NO_LOGIT`.
             dtype: Dtype of the hidden states.
 
         Returns:
-            `ids_BA`; `table_BDA`, its columns; and `bias_BA`.
+            A dict of `ids_BA`; `table_BDA`, the columns of these ids; and `bias_BA`, added to the
+            logits.
         """
         some_BA = keras.ops.maximum(ids_BA, 0)
         table_BAD = keras.ops.cast(self.output_layer.outputs(some_BA), dtype)
@@ -109,12 +110,12 @@ class Parts:
 
 
 class EncoderDecoder(VocabularyModel):
-    """A functional model from `source_ids` and `target_ids` to logits.
+    """Base class of functional models from `source_ids` and `target_ids` to logits.
 
     Each family is a subclass that makes the parts and passes them on; its `config`, a
     `config.Config`, has at least `pad_id`, `bos_id`, `eos_id` and the vocabulary sizes. A family
     whose source is not token ids declares its inputs in `source_name`, `source_dtype` and
-    `optional_inputs`; `read` of its parts makes the encoder's input from them.
+    `optional_inputs`; `embed_source` of its parts makes the encoder's input from them.
 
     Args:
         config: The family's config.
@@ -162,7 +163,7 @@ class EncoderDecoder(VocabularyModel):
         self._parts = parts
 
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
-        """Return the last hidden states (B, T, D), inside a call of Keras."""
+        """Return the target's last hidden states (B, T, D); only for use in a Keras call."""
         return self._parts.hidden(inputs)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
@@ -179,10 +180,11 @@ class EncoderDecoder(VocabularyModel):
             name: keras.ops.convert_to_tensor(x, dtype=types.get(name, "int32"))
             for name, x in inputs.items()
         }
+        # `hidden` (of `VocabularyModel`) runs `compute_hidden` in a Keras call: it sets `training`.
         return self._parts.project(self.hidden(tensors, training=training))
 
     def target_length(self, source_length: Any) -> Any:
-        """Return the target length to which a search adds its extra length: the source's."""
+        """Return the length that a search extends by `max_extra_length`: the source's."""
         return source_length
 
     def prefill(
@@ -204,8 +206,8 @@ class EncoderDecoder(VocabularyModel):
             first_ids: (B, P) int32, first tokens of the target, beginning with `config.bos_id`.
             length: M, maximum number of target positions, including the first P.
             beam_size: K, beams per sentence.
-            allowed_ids_BA: Target ids that each sentence may use, below 0 for none: the logits are
-                of these A tokens, and the steps take their places among them. None: all.
+            allowed_ids_BA: Target ids that each sentence may use, below 0 for empty places. Logits
+                are then those of these A places, and steps take places instead of ids. None: all.
 
         Returns:
             Logits (B, V) of the next token; the state, a tree of tensors whose first axis is B;
@@ -217,7 +219,8 @@ class EncoderDecoder(VocabularyModel):
         )
 
     def _prefill(self, source, first_ids, length, beam_size, allowed_ids_BA=None):
-        x, mask = self._parts.read(source)
+        """Compute `prefill` for a source that is a dict of inputs."""
+        x, mask = self._parts.embed_source(source)
         memory = self.encoder(x, attention_mask=mask)
         x, caches = self.decoder(
             self.target_embedding(first_ids), memory=memory, cross_attention_mask=mask
@@ -260,12 +263,14 @@ class EncoderDecoder(VocabularyModel):
             return self._direct_step(token_ids_BK, state, index, ancestors_BKM)
 
     def _direct_step(self, token_ids_BK, state, index, ancestors_BKM):
+        """Compute `step`: beams are rows in the embedding, and queries in the decoder."""
         beam_size = token_ids_BK.shape[1]
         if (output := state.get("output")) is not None:
-            # A beam that nothing is left for holds a token that is none.
+            # A beam without any allowed continuation holds id -1; 0 keeps the lookup valid.
             token_ids_BK = quick.maximum(gather(output["ids_BA"], token_ids_BK, axis=1), 0)
         position = index
-        if hasattr(index, "dtype"):  # a recorded search may go on when all rows have ended
+        if hasattr(index, "dtype"):
+            # A search recorded as a CUDA graph runs further turns after all rows have ended.
             position = minimum(index, self.config.max_length - 1)
         # All beams are at one position: the embedding gets each as a row.
         x = self.target_embedding(quick.reshape(token_ids_BK, (-1, 1)), index=position)
@@ -288,9 +293,9 @@ class EncoderDecoder(VocabularyModel):
 
 
 def _segments(inputs):
-    given = sorted(_SEGMENTS & inputs.keys())
-    if len(given) == 1:
+    names = sorted(_SEGMENTS & inputs.keys())
+    if len(names) == 1:
         raise ValueError(
-            f"source_segments and target_segments must be given together, got {given[0]} alone"
+            f"source_segments and target_segments must be given together, got {names[0]} alone"
         )
     return [inputs.get(name) for name in ("source_segments", "target_segments")]

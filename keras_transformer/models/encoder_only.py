@@ -18,7 +18,7 @@ from keras_transformer.models.heads import HEADS
 from keras_transformer.models.problems import check_problem
 from keras_transformer.models.training_step import VocabularyModel
 
-# Layers below the heads, and those that several heads have: the pooler, and of masked LMs.
+# Layers that `with_head` copies: all below the head, the pooler, and those of a masked LM's head.
 SHARED = ("embedding", "projection", "encoder", "pooler", "transform", "output_bias")
 
 
@@ -39,8 +39,8 @@ class EncoderConfig(Config):
         window: Limits attention to tokens less than this many positions away, so that time and
             memory grow linearly with the length (Beltagy et al. 2020, section 3.1); None: no
             limit.
-        global_tokens: Number of first tokens that attend to all tokens, and all to them, in spite
-            of `window`.
+        global_tokens: Number of leading tokens that attend to all tokens, and that all tokens
+            attend to, regardless of `window`.
         pad_id: Id that pads a sequence on the right; it is masked.
         head: Head on the encoder, one of `heads.HEADS`.
         labels: Names of a classifier's classes.
@@ -104,12 +104,12 @@ class EncoderConfig(Config):
 
     @property
     def takes_pairs(self) -> bool:
-        """Whether the family reads two texts as one sequence."""
+        """Whether the model also takes a pair of texts, as one sequence."""
         return False
 
 
 class EncoderOnly(VocabularyModel):
-    """A functional model from `token_ids` to the output of its head.
+    """Base class of functional models from `token_ids` to the output of a head.
 
     With the head "masked_lm" and a `LabelSmoothedCrossentropy`, `fit` trains without computing
     logits, see `VocabularyModel`; labels are `pad_id` where no token was masked.
@@ -168,12 +168,12 @@ class EncoderOnly(VocabularyModel):
         self._has_types = has_types
 
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
-        """Return the input of a masked LM's projection, and ones for its bias: (B, T, D + 1)."""
+        """Return the input of a masked LM's projection, and a one for its bias: (B, T, D + 1)."""
         x = self._transform(self.encode(inputs))
         return ops.concatenate([x, ops.ones_like(x[..., :1])], axis=-1)
 
     def named_inputs(self, inputs: Any) -> Any:
-        """Return inputs by name; absent `type_ids` are None, in the graph of a larger model 0."""
+        """Return inputs by name; absent `type_ids` become None, or 0 in a larger model's graph."""
         if isinstance(inputs, dict) and "type_ids" in inputs and not self._has_types:
             raise ValueError("type_ids must not be given: all tokens of this model are alike")
         inputs = super().named_inputs(inputs)
@@ -192,8 +192,8 @@ class EncoderOnly(VocabularyModel):
         Args:
             head: One of `heads.HEADS`.
             dtype: Keras dtype policy of the new model; None: that of this one.
-            changes: New values of other config fields, such as `labels`; not of those that size
-                the weights below the head.
+            changes: New values of other config fields, such as `labels`, but not of fields that
+                determine the shapes of weights below the head.
 
         Raises:
             ValueError: If the weights are quantized, which a new model's are not.
@@ -204,11 +204,11 @@ class EncoderOnly(VocabularyModel):
         config = dataclasses.replace(self.config, head=head, **changes)
         family: Any = type(self)
         model = family(config, dtype=dtype or self._policy)
-        ours = {weight.path: weight for weight in self.weights}
+        by_path = {weight.path: weight for weight in self.weights}
         for weight in model.weights:
-            if weight.path.startswith(SHARED) and weight.path in ours:
+            if weight.path.startswith(SHARED) and weight.path in by_path:
                 # A copy: JAX's training steps delete the arrays that they update.
-                weight.assign(np.array(ops.convert_to_numpy(ours[weight.path])))
+                weight.assign(np.array(ops.convert_to_numpy(by_path[weight.path])))
         return model
 
     def _table(self, dtype):

@@ -36,8 +36,10 @@ class Ensemble:
         first = self.models[0].config
         for model in self.models:
             for name in SAME:
-                theirs, ours = (getattr(x, name) for x in (model.config, first))
-                require(theirs == ours, f"{name} of a model", theirs, f"{ours}, as of the first")
+                value, expected = (getattr(x, name) for x in (model.config, first))
+                require(
+                    value == expected, f"{name} of a model", value, f"{expected}, as of the first"
+                )
         shortest = min(model.config.max_length for model in self.models)
         self.config = dataclasses.replace(first, max_length=shortest)
 
@@ -51,29 +53,29 @@ class Ensemble:
         return _mean_of_logs([model(inputs) for model in self.models])
 
     def target_length(self, source_length: Any) -> Any:
-        """Return the target length to which a search adds its extra length: the source's."""
+        """Return the length that a search extends: the source's, as in `EncoderDecoder`."""
         return source_length
 
     def prefill(self, *arguments: Any, **options: Any) -> tuple[Any, dict[str, Any], Callable]:
         """Process a source; the arguments and results are those of `EncoderDecoder.prefill`."""
-        begun = [model.prefill(*arguments, **options) for model in self.models]
-        steps = [step for _, _, step in begun]
+        prefills = [model.prefill(*arguments, **options) for model in self.models]
+        steps = [step for _, _, step in prefills]
 
         def step(token_ids_BK, state, index, ancestors_BKM=None):
-            found = [
-                one(token_ids_BK, state[str(i)], index, ancestors_BKM)
-                for i, one in enumerate(steps)
+            results = [
+                model_step(token_ids_BK, state[str(i)], index, ancestors_BKM)
+                for i, model_step in enumerate(steps)
             ]
-            logits_BKV = _mean_of_logs([logits for logits, _ in found])
-            return logits_BKV, {str(i): state for i, (_, state) in enumerate(found)}
+            logits_BKV = _mean_of_logs([logits for logits, _ in results])
+            return logits_BKV, {str(i): state for i, (_, state) in enumerate(results)}
 
-        state = {str(i): state for i, (_, state, _) in enumerate(begun)}
-        return _mean_of_logs([logits for logits, _, _ in begun]), state, step
+        state = {str(i): state for i, (_, state, _) in enumerate(prefills)}
+        return _mean_of_logs([logits for logits, _, _ in prefills]), state, step
 
 
 def _mean_of_logs(logits):
     logs = []
-    for one in logits:
-        one = quick.cast(one, "float32")
-        logs.append(one - quick.logsumexp(one, axis=-1, keepdims=True))
+    for logits_BKV in logits:
+        logits_BKV = quick.cast(logits_BKV, "float32")
+        logs.append(logits_BKV - quick.logsumexp(logits_BKV, axis=-1, keepdims=True))
     return functools.reduce(operator.add, logs) / len(logs)

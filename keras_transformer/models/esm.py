@@ -93,7 +93,7 @@ class MaskDropout(Layer):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class ESM(EncoderOnly):
-    """A functional model from `token_ids` to the output of its head.
+    """An ESM-2: a functional model from `token_ids` to the output of its head.
 
     Args:
         config: The model's config.
@@ -116,8 +116,9 @@ class ESM(EncoderOnly):
         )
         mask_dropout = None
         if config.token_dropout:
-            ids = dict(mask_id=config.mask_id, pad_id=config.pad_id)
-            mask_dropout = MaskDropout(**ids, dtype=policy, name="mask_dropout")
+            mask_dropout = MaskDropout(
+                mask_id=config.mask_id, pad_id=config.pad_id, dtype=policy, name="mask_dropout"
+            )
         encoder = Encoder(
             config.num_layers,
             num_heads=config.num_heads,

@@ -96,7 +96,7 @@ class GemmaConfig(Config):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Gemma(DecoderOnly):
-    """A functional model from `token_ids` to the logits of each next token.
+    """A Gemma: a functional model from `token_ids` to the logits of each next token.
 
     Args:
         config: The model's config.

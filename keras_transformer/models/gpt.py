@@ -66,7 +66,7 @@ class GPTConfig(Config):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class GPT(DecoderOnly):
-    """A functional model from `token_ids` to the logits of each next token.
+    """A GPT-2: a functional model from `token_ids` to the logits of each next token.
 
     Args:
         config: The model's config.

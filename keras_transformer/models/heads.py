@@ -137,7 +137,7 @@ class ReplacedTokens:
 
 
 class SequenceClassification:
-    """Logits (B, C), or for one label a number (B, 1), from the pooled first hidden state."""
+    """Logits (B, C) from the pooled first hidden state; with one label a number (B, 1)."""
 
     def __init__(self, config: Any, embedding: Any, policy: Any):
         self.pooled = Pooled(config, embedding, policy)
@@ -158,7 +158,7 @@ class TokenClassification:
 
 
 class SpanExtraction:
-    """The begin and end of an answer in the text (Devlin et al. 2019, section 4.2).
+    """The start and end of an answer in the text (Devlin et al. 2019, section 4.2).
 
     Returns:
         Dict of `start` and `end`, logits (B, T) of each position.

@@ -1,4 +1,4 @@
-"""The rows of `model.summary()`: what a reader looks for, not each operation of the graph."""
+"""The rows of `model.summary()`: inputs, layers and output, not each operation of the graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import keras
 
 
 class _Row(keras.layers.Layer):
-    """A layer as a row of a summary, with the shape of its output, of a stack without its caches.
+    """A row of a summary: a layer and the shape of its output (of a stack, without its caches).
 
     Args:
         name: Name in the summary.
@@ -40,7 +40,7 @@ class Overview(keras.Model):
         super().__init__(name=model.name)
         rows = [_row_of(layer) for layer in model.layers]
         if not keras.tree.is_nested(model.output) and rows[-1]._shape != model.output.shape:
-            # A table of tokens, whose row is that of its first call, also makes the logits.
+            # The token table also makes the logits, but its row shows its first call.
             rows.append(_row("logits", model.output.shape))
         self.rows = rows
         self.compiled, self.optimizer = model.compiled, getattr(model, "optimizer", None)

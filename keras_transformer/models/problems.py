@@ -18,12 +18,12 @@ def check_problem(problem_type: str | None, num_labels: int) -> None:
         f"one of {PROBLEM_TYPES} or None",
     )
     accepted = f"{MULTI!r}, {REGRESSION!r} or None for one label"
-    fits = problem_type != SINGLE or num_labels != 1
-    require(fits, "problem_type", problem_type, accepted)
+    is_possible = problem_type != SINGLE or num_labels != 1
+    require(is_possible, "problem_type", problem_type, accepted)
 
 
 def problem_of(problem_type: str | None, num_labels: int) -> str:
-    """Return what the outputs mean if a config may leave it open, as `transformers` decides it.
+    """Return the `problem_type`, or if it is None the one that `transformers` assumes.
 
     Without a `problem_type` several labels exclude each other (softmax), and a single one has a
     probability of its own (sigmoid).

@@ -13,8 +13,8 @@ from keras_transformer.models.configured import ConfiguredModel
 def widened(model: ConfiguredModel) -> ConfiguredModel:
     """Return a float32 copy of a model whose weights are quantized to "int8".
 
-    `save_folder` quantizes what it writes of the copy again: rounding rounded weights changes
-    them by a millionth at most.
+    `save_folder` quantizes the copy's weights again when it writes them: rounding weights that are
+    rounded already changes them by a millionth at most.
 
     Args:
         model: A model with quantization "int8".

@@ -9,7 +9,7 @@ from keras_transformer.layers.stack import Stack
 
 
 def enable_remat(model: keras.Model) -> None:
-    """Let training store only the input of each block, and compute the block again (remat).
+    """Make training store only the input of each block, and compute the block again (remat).
 
     The backward pass repeats the forward pass of one block at a time, so a step holds the results
     inside one block instead of all, and takes about a third more arithmetic. Losses, gradients and
@@ -27,4 +27,4 @@ def enable_remat(model: keras.Model) -> None:
         raise ValueError(f"model must contain an Encoder or a Decoder, got {model.name!r}")
     for stack in stacks:
         stack.remat = True
-    model.train_function = None  # a step that is compiled already would go on storing all
+    model.train_function = None  # a step compiled before would still store everything

@@ -25,8 +25,8 @@ class RewardConfig(Config):
     """Config of a `RewardModel`.
 
     Args:
-        family: Class of the model below the score: "GPT", "LLaMA", "T5" or "Transformer".
-        base: Its config, plain values.
+        family: Class of the base model: "GPT", "LLaMA", "T5" or "Transformer".
+        base: Config of the base model, as plain values.
 
     Raises:
         ValueError: If the family is unknown, or its config refuses a value.
@@ -41,7 +41,7 @@ class RewardConfig(Config):
 
     @property
     def base_config(self) -> Config:
-        """Config of the model below the score."""
+        """Config of the base model."""
         return FAMILIES[self.family].config_class.from_dict(self.base)  # type: ignore[attr-defined]
 
     def __getattr__(self, name: str) -> Any:
@@ -53,18 +53,19 @@ class RewardConfig(Config):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class RewardModel(ConfiguredModel):
-    """A functional model to the score of an answer, from its last hidden state.
+    """A base model with a dense layer that scores an answer by its last hidden state.
 
     Args:
         config: The model's config.
         dtype: Keras dtype policy; None: the global one.
 
     Call arguments:
-        inputs: Inputs of the base, with an answer as target or behind its prompt, and `last` (B,):
-            the place of the answer's last token among the target's or the only tokens.
+        inputs: Inputs of the base model, with the answer as the target or after its prompt, and
+            `last` (B,), int32: position of the answer's last token in the target, or in the only
+            sequence.
 
     Returns:
-        Scores (B, 1), of any real value.
+        Scores (B, 1), any real numbers.
     """
 
     config_class = RewardConfig
@@ -86,10 +87,10 @@ class RewardModel(ConfiguredModel):
 
     @classmethod
     def on(cls, model: VocabularyModel, dtype: Any = None) -> Self:
-        """Return a reward model with the weights of a trained model, and a random score.
+        """Return a reward model on the weights of a trained model, with a random score layer.
 
         Raises:
-            ValueError: If there is no reward model on this family.
+            ValueError: If the model's family is not in `FAMILIES`.
         """
         reward = cls(RewardConfig(type(model).__name__, model.config.to_dict()), dtype=dtype)
         for weight, trained in zip(reward.base.weights, model.weights, strict=True):

@@ -28,15 +28,15 @@ ACTIVATIONS: Mapping[str, Callable] = {
 
 
 def pool(x_BTD: Any, counts_BT: Any, modes: Sequence[str]) -> Any:
-    """Return the vectors of texts, those of several modes side by side: (B, D * modes).
+    """Return a vector for each text, the results of all modes concatenated: (B, D * modes).
 
     Args:
         x_BTD: Hidden states.
-        counts_BT: Whether each token counts, boolean. In each row those that do are neighbours.
-        modes: Some of `POOLINGS`: the "mean" of all tokens, that of the first one ("cls") or of the
-            last one ("lasttoken"), the maximum of each number ("max"), the sum divided by the root
-            of the number of tokens ("mean_sqrt_len_tokens"), the mean with the weights 1, 2, ...
-            of the positions ("weightedmean").
+        counts_BT: Whether each token counts, boolean. In each row, tokens that count are adjacent.
+        modes: Some of `POOLINGS`: "mean" of all tokens; "cls", the first token; "lasttoken", the
+            last one; "max", the maximum of each element; "mean_sqrt_len_tokens", the sum divided by
+            the square root of the number of tokens; "weightedmean", the mean with the weights
+            1, 2, ... of the positions.
     """
     weights_BT1 = ops.expand_dims(ops.cast(counts_BT, x_BTD.dtype), -1)
     positions_BT1 = ops.cumsum(ops.ones_like(weights_BT1), axis=1)
@@ -45,12 +45,12 @@ def pool(x_BTD: Any, counts_BT: Any, modes: Sequence[str]) -> Any:
         return ops.sum(ops.where(weights > 0, x_BTD, 0) * weights, axis=1)
 
     def at(order):
-        """The hidden state of the token that counts and is the first in this order."""
+        """Return the hidden state of the token with the highest value in `order`."""
         return total(ops.cast(order == ops.max(order, axis=1, keepdims=True), x_BTD.dtype))
 
     count_B1 = ops.maximum(ops.sum(weights_BT1, axis=1), 1e-9)
     weighted_BT1 = weights_BT1 * positions_BT1
-    found = {
+    vectors = {
         "mean": lambda: total(weights_BT1) / count_B1,
         "mean_sqrt_len_tokens": lambda: total(weights_BT1) / ops.sqrt(count_B1),
         "weightedmean": lambda: (
@@ -60,7 +60,7 @@ def pool(x_BTD: Any, counts_BT: Any, modes: Sequence[str]) -> Any:
         "lasttoken": lambda: at(weighted_BT1),
         "cls": lambda: at(weights_BT1 / positions_BT1),
     }
-    return ops.concatenate([found[mode]() for mode in modes], axis=-1)
+    return ops.concatenate([vectors[mode]() for mode in modes], axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +68,12 @@ class Step:
     """A module of sentence-transformers after the pooling: a function of vectors (B, D).
 
     Args:
-        kind: One of `STEPS`: activation(x W + b), a layer norm, or the vector with length 1.
-        activation: One of `ACTIVATIONS`, of a "dense".
-        weights: `kernel` (D, E), `bias` (E,) or none, and of a residual x R + dense(x) `residual`
-            (D, E); `gamma` and `beta` (D,) of a "layer_norm".
-        residual: Whether a "dense" adds its input, without `residual` unchanged.
+        kind: One of `STEPS`: "dense", activation(x W + b); "layer_norm"; or "normalize", the vector
+            scaled to norm 1.
+        activation: One of `ACTIVATIONS`, for "dense".
+        weights: For "dense" `kernel` (D, E), and optionally `bias` (E,) and `residual` R (D, E);
+            for "layer_norm" `gamma` and `beta` (D,).
+        residual: Whether "dense" adds its input, times R if there is one.
     """
 
     kind: str
@@ -90,11 +91,11 @@ class Step:
             require(name in self.weights, f"weights of a {self.kind}", [*self.weights], name)
 
     def width(self, before: int) -> int:
-        """Return the width of the vectors after the step."""
+        """Return the width of the step's output, for input vectors of the width `before`."""
         return self.weights["kernel"].shape[1] if self.kind == "dense" else before
 
     def __call__(self, x_BD: Any) -> Any:
-        """Return the vectors after the step."""
+        """Return the output of the step for vectors (B, D)."""
         weights = {name: ops.convert_to_tensor(x) for name, x in self.weights.items()}
         if self.kind == "normalize":
             norm_B1 = ops.sqrt(ops.sum(ops.square(x_BD), axis=-1, keepdims=True))
@@ -113,16 +114,16 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """Settings by which a model makes vectors of texts, besides its encoder and the pooling.
+    """Settings of a text embedder, besides its encoder and the pooling.
 
     Args:
         steps: Modules after the pooling.
-        prompts: Texts put in front of texts, by name.
-        default_prompt_name: Name of the prompt of texts for which none is chosen; None: no prompt.
+        prompts: Texts to put in front of the input texts, by name.
+        default_prompt_name: Name of the prompt to use if none is chosen; None: no prompt.
         include_prompt: Whether tokens of a prompt count in the pooling.
-        max_length: Maximum tokens of a text; None: those of the model.
+        max_length: Maximum tokens of a text; None: the model's maximum.
         similarity: How vectors are compared, one of `SIMILARITIES`.
-        dimension: Number of first numbers of a vector that are kept; None: all.
+        dimension: Number of leading elements of a vector that are kept; None: all.
 
     Raises:
         ValueError: If a value is unknown or out of range.
@@ -138,7 +139,7 @@ class Embedding:
 
     def __post_init__(self):
         texts = isinstance(self.prompts, Mapping)
-        texts = texts and all(isinstance(x, str) for one in self.prompts.items() for x in one)
+        texts = texts and all(isinstance(x, str) for pair in self.prompts.items() for x in pair)
         require(texts, "prompts", self.prompts, "texts by name")
         for name in ("max_length", "dimension"):
             if getattr(self, name) is not None:
@@ -150,7 +151,7 @@ class Embedding:
         self.prompt(None, self.default_prompt_name)
 
     def prompt(self, text: str | None, name: str | None) -> str:
-        """Return the text to put in front of texts.
+        """Return the text to put in front of the input texts.
 
         Args:
             text: The text itself; None: that of the name.
@@ -169,13 +170,13 @@ class Embedding:
         return next((name for name in names if name in self.prompts), None)
 
     def width(self, pooled: int) -> int:
-        """Return the width of the vectors, from that after the pooling."""
+        """Return the width of the final vectors, for pooled vectors of the width `pooled`."""
         for step in self.steps:
             pooled = step.width(pooled)
         return min(pooled, self.dimension or pooled)
 
     def __call__(self, x_BD: Any) -> Any:
-        """Return the vectors of texts from what the pooling gives, all in float32."""
+        """Return the final vectors of texts, for their pooled vectors (B, D); all in float32."""
         for step in self.steps:
             x_BD = step(x_BD)
         return x_BD[:, : self.dimension] if self.dimension else x_BD
@@ -184,27 +185,27 @@ class Embedding:
         """Return all but the weights, as plain values; only what differs from the defaults."""
         steps = [{**asdict(x), "weights": sorted(x.weights)} for x in self.steps]
         names = ("prompts", "default_prompt_name", "include_prompt", "max_length", "similarity")
-        found = {"steps": steps} | {x: getattr(self, x) for x in (*names, "dimension")}
+        settings = {"steps": steps} | {x: getattr(self, x) for x in (*names, "dimension")}
         usual = Embedding()
-        return {x: y for x, y in found.items() if y != getattr(usual, x) and y != []}
+        return {x: y for x, y in settings.items() if y != getattr(usual, x) and y != []}
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return the weights of the steps, by the number of the step and their name."""
-        named = [(i, *one) for i, step in enumerate(self.steps) for one in step.weights.items()]
+        """Return the weights of the steps by keys such as "0/kernel", for step 0."""
+        named = [(i, *item) for i, step in enumerate(self.steps) for item in step.weights.items()]
         return {f"{i}/{name}": np.asarray(x, "float32") for i, name, x in named}
 
     @classmethod
     def of(cls, facts: Mapping[str, Any], weights: Mapping[str, np.ndarray]) -> Embedding:
-        """Return what `facts` and `weights` came from.
+        """Return the settings that `facts` and `weights` were made from.
 
         Raises:
-            ValueError: If they do not fit.
+            ValueError: If a value or a weight is missing or wrong.
         """
         steps = []
         try:
-            for i, one in enumerate(facts.get("steps", ())):
-                own = {name: weights[f"{i}/{name}"] for name in one["weights"]}
-                steps.append(Step(**{**one, "weights": own}))
+            for i, values in enumerate(facts.get("steps", ())):
+                arrays = {name: weights[f"{i}/{name}"] for name in values["weights"]}
+                steps.append(Step(**{**values, "weights": arrays}))
             return cls(**{**facts, "steps": tuple(steps)})
         except (KeyError, TypeError) as error:
             raise ValueError(f"the embedding of the model does not fit: {error!r}") from error

@@ -82,7 +82,7 @@ class SpeechConfig(Config):
 class _SpeechParts(Parts):
     """Parts whose source is audio features instead of token ids."""
 
-    def read(self, inputs: dict[str, Any]) -> tuple[Any, Any]:
+    def embed_source(self, inputs: dict[str, Any]) -> tuple[Any, Any]:
         num_frames = inputs.get("num_frames")
         x = self.source_embedding(inputs["features"], num_frames=num_frames)
         if num_frames is None:
@@ -92,7 +92,7 @@ class _SpeechParts(Parts):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Speech(EncoderDecoder):
-    """A functional model from `features` and `target_ids` to logits.
+    """A Whisper: a functional model from `features` and `target_ids` to logits.
 
     Args:
         config: The model's config.
@@ -163,7 +163,7 @@ class Speech(EncoderDecoder):
         return super().call(inputs, training=training, mask=mask)
 
     def target_length(self, source_length: Any) -> int:
-        """Return 0: frames do not predict it, so a search uses only its `max_extra_length`."""
+        """Return 0: the frames do not tell the length of the text."""
         return 0
 
     def prefill(
@@ -185,8 +185,8 @@ class Speech(EncoderDecoder):
 
     def _check(self, features):
         shape, most = tuple(features.shape), self.config.max_frames
-        fits = len(shape) == 3 and shape[2] == self.config.num_mels
-        if not fits or (shape[1] is not None and shape[1] > most):
+        has_mels = len(shape) == 3 and shape[2] == self.config.num_mels
+        if not has_mels or (shape[1] is not None and shape[1] > most):
             raise ValueError(
                 f"features must be (batch, at most {most} frames, {self.config.num_mels} mels), "
                 f"got {shape}"

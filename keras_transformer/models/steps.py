@@ -1,4 +1,4 @@
-"""Steps of `fit` and `evaluate` in which each batch counts by what its loss averages over."""
+"""Steps of `fit` and `evaluate` that weight each batch by the number of values in its loss."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ from keras_transformer.optimizers import weigh_batches, weight_variable
 
 
 def batch_weight(loss: Any, y_true: Any, sample_weight: Any = None) -> Any:
-    """Return how many values a loss of one batch is the mean of; None: unknown.
+    """Return the number of values whose mean is the loss of one batch; None: unknown.
 
     The mean of the losses of several batches with these weights is the loss of all their rows in
-    one batch. A loss without a method `batch_weight` is taken for one of Keras: the mean over the
+    one batch. A loss without a method `batch_weight` is taken for a Keras loss: the mean over the
     elements of `y_true`, or of `sample_weight` with the reduction "mean_with_sample_weight"; with
     the reduction "sum", all batches count alike.
 
     Args:
-        loss: A loss, the name of one, or a dict of the losses of several outputs, which should
-            count alike.
-        y_true: Labels; for a dict, a dict.
+        loss: A loss, the name of one, or a dict of losses by output, whose weights are added.
+        y_true: Labels; a dict of them if `loss` is a dict.
         sample_weight: Optional weights, or a dict of them.
     """
     if isinstance(loss, dict):
@@ -56,15 +55,15 @@ def batch_weight(loss: Any, y_true: Any, sample_weight: Any = None) -> Any:
 class WeightedSteps(keras.Model):
     """A model whose training and evaluation average over values, not over batches.
 
-    Keras counts each batch by its rows, in the loss that `fit` and `evaluate` report, and each
-    batch alike where an optimizer accumulates gradients. Here a batch counts by the number of
-    values that its loss is the mean of: the tokens that are not padding, with a
-    `LabelSmoothedCrossentropy`. So neither depends on how the rows are split into batches. The
-    weight is that of `batch_weight`.
+    In the loss that `fit` and `evaluate` report, Keras weights each batch by its rows; where an
+    optimizer accumulates gradients, all batches have the same weight. Here the weight is the number
+    of values whose mean is the loss of the batch (`batch_weight`): with a
+    `LabelSmoothedCrossentropy`, the tokens that are not padding. So neither depends on how the rows
+    are split into batches.
     """
 
     def compile(self, optimizer: Any = "rmsprop", *arguments: Any, **options: Any) -> None:
-        """Compile the model for training, like `keras.Model.compile`."""
+        """Compile like `keras.Model`; an optimizer that accumulates gradients weights batches."""
         super().compile(optimizer, *arguments, **options)
         weigh_batches(self.optimizer)
 
@@ -93,9 +92,9 @@ class WeightedSteps(keras.Model):
             loss, output = self._share(x, y, sample_weight, weight, training=True)
             return self.optimizer.scale_loss(loss), output
 
-        output, found = gradients(scaled_loss, self.trainable_variables)
+        output, grads = gradients(scaled_loss, self.trainable_variables)
         with without_gradients():
-            self.optimizer.apply(found, self.trainable_variables)
+            self.optimizer.apply(grads, self.trainable_variables)
         return self.compute_metrics(x, y, output, sample_weight)
 
     def test_step(self, *arguments: Any) -> Any:
@@ -110,20 +109,21 @@ class WeightedSteps(keras.Model):
     def loss_and_output(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> tuple[Any, Any]:
-        """Return the loss of one batch, and what the metrics read beside the labels."""
+        """Return the loss of one batch, and what the metrics read besides the labels."""
         output = self(x, training=training)
         loss = self.compute_loss(x, y, output, sample_weight, training=training)
         if num_replicas() > 1 and self._loss_is_a_share():
-            loss = loss - sum(self.losses) * (1 - 1 / num_replicas())  # each replica adds the same
+            # Losses of layers are equal in all replicas: each adds its share.
+            loss = loss - sum(self.losses) * (1 - 1 / num_replicas())
         return loss, output
 
     def get_metrics_result(self) -> dict[str, Any]:
-        """Return the metrics, of the rows of all processes."""
+        """Return the metrics over the rows of all processes."""
         with summed(self.metrics_variables):
             return super().get_metrics_result()
 
     def _check_class_weight(self, class_weight=None, **_):
-        """Raise ValueError for the classes of tokens: Keras takes a row of labels for one-hot."""
+        """Raise ValueError if labels are of tokens: Keras takes a row of them for one-hot."""
         per_token = any(None in x.shape[1:] for x in keras.tree.flatten(self.output))
         accepted = "None for labels of tokens: give each label its weight in sample_weight (B, T)"
         require(not (class_weight and per_token), "class_weight", class_weight, accepted)
@@ -136,7 +136,7 @@ class WeightedSteps(keras.Model):
         loss, output = self.loss_and_output(x, y, sample_weight, training)
         if num_replicas() > 1 and not self._loss_is_a_share():
             if BACKEND == "tensorflow":
-                loss = loss * num_replicas()  # Keras has divided it
+                loss = loss * num_replicas()  # Keras has divided it by this number
             loss = loss * weight / ops.maximum(replica_sum(weight), 1e-9)
         self._record(replica_sum(loss), weight)
         return loss, output
@@ -146,6 +146,7 @@ class WeightedSteps(keras.Model):
         mean.update_state(loss, sample_weight=weight)
 
     def _weight(self, x, y, sample_weight):
+        """Return the weight of a batch, a scalar; the number of rows if it is unknown."""
         has_labels = y is not None or self.loss is None
         name = getattr(self.loss, "name", self.loss)
         accepted = f"labels for the loss {name}: fit(inputs, labels), or batches (inputs, labels)"
@@ -157,13 +158,14 @@ class WeightedSteps(keras.Model):
         return ops.cast(weight, "float32")
 
     def _pure_train_step(self, state, data):
+        """Run one step of `fit` with JAX, as a pure function of the state."""
         trained, others, optimizer_values, metrics_values = state
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         weight = self._weight(x, y, sample_weight)
         if (variable := weight_variable(self.optimizer)) is not None:
             places = zip(self.optimizer.variables, optimizer_values, strict=True)
-            optimizer_values = [weight if own is variable else value for own, value in places]
-        auxiliary, found = pure_gradients(
+            optimizer_values = [weight if slot is variable else value for slot, value in places]
+        auxiliary, grads = pure_gradients(
             self.compute_loss_and_updates,
             trained,
             others,
@@ -175,11 +177,12 @@ class WeightedSteps(keras.Model):
             optimizer_variables=optimizer_values,
         )
         loss, output, others, metrics_values = auxiliary
-        trained, optimizer_values = self.optimizer.stateless_apply(optimizer_values, found, trained)
+        trained, optimizer_values = self.optimizer.stateless_apply(optimizer_values, grads, trained)
         logs, metrics_values = self._logs(metrics_values, loss, weight, output, data)
         return logs, (trained, others, optimizer_values, metrics_values)
 
     def _pure_test_step(self, state, data):
+        """Run one step of `evaluate` with JAX, as a pure function of the state."""
         trained, others, metrics_values = state
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         _, auxiliary = self.compute_loss_and_updates(
@@ -201,7 +204,7 @@ class WeightedSteps(keras.Model):
 
 
 def _unpacked(data):
-    """Return inputs, labels and weights of a batch, which Keras leaves on PyTorch's processor."""
+    """Return inputs, labels and weights of a batch; on PyTorch, Keras leaves them on the CPU."""
     parts = keras.utils.unpack_x_y_sample_weight(data)
     if BACKEND != "torch":
         return parts

@@ -34,7 +34,7 @@ class T5Config(Config):
         num_heads: Number of attention heads per block.
         head_dim: Width of a head, independent of `d_model`.
         num_buckets: Number of distance buckets of the relative positions.
-        max_distance: Distance from which on all distances share a bucket.
+        max_distance: This distance and all longer ones share a bucket.
         positions_by_layer: Whether each block has its own table of relative positions, as in UMT5
             (Chung et al. 2023); false: all blocks of a stack share one.
         dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings.
@@ -97,7 +97,7 @@ class T5Config(Config):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class T5(EncoderDecoder):
-    """A functional model from `source_ids` and `target_ids` to logits.
+    """A T5: a functional model from `source_ids` and `target_ids` to logits.
 
     Args:
         config: The model's config.
@@ -134,7 +134,7 @@ class T5(EncoderDecoder):
 
 @dataclass(frozen=True)
 class T5EncoderConfig(EncoderConfig):
-    """Config of the encoder of a T5 or a UMT5 alone.
+    """Config of a `T5Encoder`, the encoder of a T5 or UMT5 without its decoder.
 
     It has the fields of `EncoderConfig` and the following, which `T5Config` describes.
 
@@ -159,7 +159,7 @@ class T5EncoderConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class T5Encoder(EncoderOnly):
-    """A functional model from `token_ids` to the output of its head, such as hidden states.
+    """A T5's encoder: a functional model from `token_ids` to the output of its head.
 
     Args:
         config: The model's config.
@@ -187,12 +187,13 @@ def _check_buckets(config):
     config._check_whole("num_buckets", least=4)
     require(config.num_buckets % 2 == 0, "num_buckets", config.num_buckets, "even")
     config._check_whole("max_distance")
-    least, given = config.num_buckets // 2 + 1, config.max_distance
+    least, distance = config.num_buckets // 2 + 1, config.max_distance
     accepted = f"at least {least} with num_buckets={config.num_buckets}"
-    require(given >= least, "max_distance", given, accepted)
+    require(distance >= least, "max_distance", distance, accepted)
 
 
 def _embedding(config, policy):
+    """Return the token embedding of a T5, without positions."""
     embedding = PositionalEmbedding(
         config.vocab_size,
         config.d_model,
@@ -210,6 +211,7 @@ def _embedding(config, policy):
 
 
 def _stack(config, policy):
+    """Return the arguments that a T5's encoder and decoder share."""
     return dict(
         num_heads=config.num_heads,
         d_ff=config.d_ff,

@@ -28,7 +28,7 @@ class TextToSpeechConfig(Config):
     """Config of a speech synthesizer (defaults: Li et al. 2019, section 4.1).
 
     Args:
-        vocab_size: Number of ids of the text, those of speakers included.
+        vocab_size: Number of text ids, including those of speakers.
         num_mels: Number of mel features per frame.
         frames_per_step: Frames that one decoder position predicts (Wang et al. 2017, 3.3).
         d_model: Width of the residual stream, even; a multiple of `num_heads`.
@@ -100,11 +100,12 @@ class TextToSpeech(ConfiguredModel):
 
     Call arguments:
         inputs: Dict of `source_ids` (B, S), int32, padded with `config.pad_id`, and
-            `previous_frames` (B, T, mels): zeros, then the last frame of each step but the last.
+            `previous_frames` (B, T, mels): a frame of zeros, then the last frame of each step
+            except the final one.
 
     Returns:
         A dict of `frames` (B, T, frames_per_step * mels), the log-mel features of each step, and
-        `stop` (B, T, 1), the logit of a step being the last one.
+        `stop` (B, T, 1), the logit that a step is the last one.
     """
 
     config_class = TextToSpeechConfig
@@ -169,8 +170,8 @@ class TextToSpeech(ConfiguredModel):
             ValueError: If `length` is out of range.
         """
         most = self.config.max_steps
-        fits = not isinstance(length, int) or 1 <= length <= most
-        require(fits, "length", length, f"from 1 to {most}, the model's max_steps")
+        in_range = not isinstance(length, int) or 1 <= length <= most
+        require(in_range, "length", length, f"from 1 to {most}, the model's max_steps")
         mask = padding_mask(source_ids, self.config.pad_id)
         memory = self.encoder(self.source_embedding(source_ids), attention_mask=mask)
         first = quick.zeros((quick.shape(source_ids)[0], 1, self.config.num_mels), dtype="float32")
@@ -181,7 +182,7 @@ class TextToSpeech(ConfiguredModel):
         return *self._predicted(x), state, self.step
 
     def step(self, frames_BR: Any, state: Any, index: Any) -> tuple[Any, Any, Any]:
-        """Return frames, stop logits and state of the step after `index`, given its frames."""
+        """Predict the step after `index` from its frames; return frames, stop logits and state."""
         last_B1M = quick.expand_dims(frames_BR[:, -self.config.num_mels :], 1)
         with direct_calls(self.decoder):
             x, caches = self.decoder(

@@ -1,4 +1,23 @@
-"""Base class of models that output logits over a vocabulary but train without computing them."""
+"""Base class of models that output logits over a vocabulary but train without computing them.
+
+Calls of a training step, with TensorFlow and PyTorch, of a model such as `Transformer`:
+
+    VocabularyModel.train_step
+      WeightedSteps.train_step                    models/steps.py
+        gradients                                 backend/gradients.py
+          WeightedSteps._share
+            VocabularyModel.loss_and_output
+              VocabularyModel.loss_and_likelihood
+                VocabularyModel.hidden            sets the training mode, by `_HiddenStates`
+                  EncoderDecoder.compute_hidden   models/encoder_decoder.py
+                    Parts.hidden                  the forward pass without the output projection
+                LabelSmoothedCrossentropy.of_hidden   losses.py
+                  projected_cross_entropy         backend/loss.py
+
+With JAX, `WeightedSteps._pure_train_step` differentiates `compute_loss_and_updates`, which calls
+`loss_and_likelihood`. `ConfiguredModel`, the class between these two, is not needed to follow a
+step: it adds configs, quantization and export.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +86,7 @@ class VocabularyModel(ConfiguredModel):
         return self._hidden_states(self.named_inputs(inputs), **options)
 
     def compute_hidden(self, inputs: Any) -> Any:
-        """Return the last hidden states (B, T, D) inside a Keras call; subclasses define it."""
+        """Return the last hidden states (B, T, D) in a Keras call; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define compute_hidden")
 
     def loss_and_likelihood(
@@ -89,26 +108,26 @@ class VocabularyModel(ConfiguredModel):
             ValueError: If the model is not compiled with a `LabelSmoothedCrossentropy`, or its
                 output layer has a bias, a cap or LoRA or is quantized.
         """
-        own = getattr(self, "loss", None)  # absent before `compile`
-        if not (isinstance(own, LabelSmoothedCrossentropy) and self._projects_only()):
+        loss_function = getattr(self, "loss", None)  # absent before `compile`
+        if not (isinstance(loss_function, LabelSmoothedCrossentropy) and self._projects_only()):
             raise ValueError(
                 "loss must be a LabelSmoothedCrossentropy, and the output layer without bias, LoRA "
-                f"and quantization, got {own!r} and {self.output_layer!r}: compute the loss "
-                "from the logits, `loss(labels, model(inputs))`"
+                f"and quantization, got {loss_function!r} and {self.output_layer!r}: compute the "
+                "loss from the logits, `loss(labels, model(inputs))`"
             )
-        of_hidden = own.of_hidden
-        if training and own.r_drop:
+        of_hidden = loss_function.of_hidden
+        if training and loss_function.r_drop:
             inputs = keras.tree.map_structure(lambda x: ops.concatenate([x, x]), inputs)
-            of_hidden = own.of_two
+            of_hidden = loss_function.of_two
         hidden = self.hidden(inputs, training=training)
         loss, likelihood = of_hidden(labels, hidden, self._table(hidden.dtype), sample_weight)
-        added = sum(self.losses)  # each replica adds the same
+        added = sum(self.losses)  # equal in all replicas: each adds its share
         return loss + added / num_replicas(), likelihood
 
     def compile(
         self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Any = None, **options: Any
     ) -> None:
-        """Compile the model for training, like `keras.Model.compile`."""
+        """Compile like `keras.Model`; loss and metrics decide whether steps compute logits."""
         self._needs_no_logits = (
             isinstance(loss, LabelSmoothedCrossentropy)
             and all(isinstance(metric, Perplexity) for metric in metrics or ())
@@ -118,7 +137,7 @@ class VocabularyModel(ConfiguredModel):
         super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **options)
 
     def train_step(self, *arguments: Any) -> Any:
-        """Run one step of `fit` on `data`; with JAX on `state, data`."""
+        """Run one step of `WeightedSteps`, marked for the backend's training kernels."""
         if getattr(self.loss, "r_drop", 0) and not self._is_fused():
             raise ValueError(
                 "r_drop must be 0 with metrics other than Perplexity, in a portable step, and if "
@@ -132,7 +151,7 @@ class VocabularyModel(ConfiguredModel):
     def loss_and_output(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> tuple[Any, Any]:
-        """Return the loss of one batch, and each token's likelihood or the logits."""
+        """Return the loss of one batch, and each token's negative log-likelihood or the logits."""
         if self._is_fused():
             return self.loss_and_likelihood(x, y, sample_weight, training)
         return super().loss_and_output(x, y, sample_weight, training)
@@ -163,13 +182,13 @@ class VocabularyModel(ConfiguredModel):
                 training=training,
                 optimizer_variables=optimizer_variables,
             )
-        given = [
+        mapping = [
             *zip(self.trainable_variables, trainable_variables, strict=True),
             *zip(self.non_trainable_variables, non_trainable_variables, strict=True),
         ]
         if training:
-            given += zip(self.optimizer.variables, optimizer_variables, strict=True)
-        with keras.StatelessScope(state_mapping=given, collect_losses=True) as scope:
+            mapping += zip(self.optimizer.variables, optimizer_variables, strict=True)
+        with keras.StatelessScope(state_mapping=mapping, collect_losses=True) as scope:
             loss, likelihood = self.loss_and_likelihood(x, y, sample_weight, training)
             scaled = self.optimizer.scale_loss(loss) if training else loss
         updated = [scope.get_current_value(variable) for variable in self.non_trainable_variables]
@@ -179,6 +198,7 @@ class VocabularyModel(ConfiguredModel):
         return self._needs_no_logits and self._projects_only() and not is_portable()
 
     def _projects_only(self):
+        """Return whether the output layer is only a product with a table."""
         layer = self.output_layer
         return (
             layer is not None

@@ -32,8 +32,8 @@ class Transformer(EncoderDecoder):
 
     Call arguments, return value and errors are those of `EncoderDecoder`. With
     `guided_alignment` in the config, `inputs` may also have `alignment` (B, T), int32: for each
-    label the place of the source token that it translates, -1 for none. A call then adds the loss
-    of the first head of `Decoder.aligning` with that alignment.
+    label the place of the source token that it translates, -1 for none. A call then adds the
+    `alignment_loss` of the first head of `Decoder.aligning`.
     """
 
     config_class = TransformerConfig
@@ -75,7 +75,7 @@ def parts_of(config: TransformerConfig, policy: Any) -> Parts:
     source_embedding, tokens = target_embedding, None
     if config.share_embeddings:
         tokens = target_embedding.tokens
-        target_embedding.build((None, None))  # first: it names the shared table
+        target_embedding.build((None, None))  # first, so that it names the shared table
     if not config.share_embeddings or config.norm_embeddings:
         source_embedding = _embedding(
             config, config.source_vocab_size, policy, "source_embedding", tokens
@@ -95,6 +95,7 @@ def parts_of(config: TransformerConfig, policy: Any) -> Parts:
 
 
 def _embedding(config, vocab_size, policy, name, tokens=None):
+    """Return the embedding of the source or the target; `tokens` is a table to share."""
     return PositionalEmbedding(
         vocab_size,
         config.d_model,

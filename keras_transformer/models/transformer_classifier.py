@@ -24,7 +24,7 @@ class TransformerClassifierConfig(TransformerConfig):
     It has the fields of `TransformerConfig` and the following.
 
     Args:
-        head: "sequence_classification", the one head that there is.
+        head: "sequence_classification", the only head.
         labels: Names of the classes.
         problem_type: Meaning of the outputs, one of `problems.PROBLEM_TYPES`; None: see
             `problems.problem_of`.
@@ -59,7 +59,7 @@ class TransformerClassifierConfig(TransformerConfig):
 
     @property
     def takes_pairs(self) -> bool:
-        """Whether two texts are read as one sequence, which EOS tokens separate."""
+        """Whether the model also takes a pair of texts: one sequence, EOS tokens between them."""
         return True
 
 
@@ -67,7 +67,7 @@ class TransformerClassifierConfig(TransformerConfig):
 class TransformerClassifier(ConfiguredModel):
     """A functional model from `token_ids` to logits of classes.
 
-    Encoder and decoder both read the text; the decoder's state of its last EOS is classified.
+    Encoder and decoder both read the text; the decoder's state at its last EOS is classified.
 
     Args:
         config: The model's config.

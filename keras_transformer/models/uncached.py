@@ -1,7 +1,7 @@
 """Search steps without a cache: each is a full pass over all tokens so far.
 
-For rotary positions whose rates change with each token ("dynamic" scaling, beyond the original
-length): keys and values of earlier tokens, in all blocks but the first, change with them.
+For rotary positions with "dynamic" scaling: beyond the original length, each new token changes the
+rates, and with them the keys and values of earlier tokens.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ def step(
     beam_size = token_ids_BK.shape[1]
     places_M = quick.arange(quick.shape(ids_BKM)[2], dtype="int32")
     ids_BKM = quick.where(places_M == index, quick.expand_dims(token_ids_BK, -1), ids_BKM)
-    own_BKM = ids_BKM
+    beam_ids_BKM = ids_BKM
     if ancestors_BKM is not None:
         slots_BKM = quick.maximum(ancestors_BKM, 0)
-        own_BKM = gather(ids_BKM, slots_BKM, axis=1)
+        beam_ids_BKM = gather(ids_BKM, slots_BKM, axis=1)
     now_BM = quick.where(places_M <= index, segments_BM, 0)
     if isinstance(index, int):  # in eager execution, later positions are left out
-        own_BKM, now_BM = own_BKM[:, :, : index + 1], now_BM[:, : index + 1]
+        beam_ids_BKM, now_BM = beam_ids_BKM[:, :, : index + 1], now_BM[:, : index + 1]
     rows, length = quick.shape(now_BM)
     inputs = {
-        "token_ids": quick.reshape(own_BKM, (rows * beam_size, length)),
+        "token_ids": quick.reshape(beam_ids_BKM, (rows * beam_size, length)),
         "segments": quick.repeat(now_BM, beam_size, axis=0),
     }
     hidden = model.compute_hidden(inputs)[:, index]

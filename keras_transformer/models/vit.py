@@ -66,10 +66,10 @@ class ViTConfig(Config):
         self._check_whole("num_heads")
         size = self.image_size
         size = (size, size) if isinstance(size, int) else size
-        fits = isinstance(size, list | tuple) and len(size) == 2
-        fits = fits and all(isinstance(x, int) and x > 0 and x % self.patch_size == 0 for x in size)
-        accepted = f"one or two multiples of patch_size={self.patch_size}"
-        require(fits, "image_size", self.image_size, accepted)
+        step, is_pair = self.patch_size, isinstance(size, list | tuple) and len(size) == 2
+        is_multiple = is_pair and all(isinstance(x, int) and x > 0 and x % step == 0 for x in size)
+        accepted = f"one or two multiples of patch_size={step}"
+        require(is_multiple, "image_size", self.image_size, accepted)
         object.__setattr__(self, "image_size", tuple(size))
         self._check_multiple("d_model", "num_heads")
         self._check_rates()
@@ -156,7 +156,7 @@ class ViT(ConfiguredModel):
 
 
 def with_classes(model: ViT, num_classes: int) -> ViT:
-    """Return a copy of the model with a new classifier, whose weights are zeros.
+    """Return a copy of a ViT with a new classifier, whose weights are zeros.
 
     Zeros are the classifier that Dosovitskiy et al. 2021 (appendix B.1.1) fine-tune from.
 
@@ -170,15 +170,15 @@ def with_classes(model: ViT, num_classes: int) -> ViT:
     config = dataclasses.replace(model.config, **changes)
     with skip_init():
         new = ViT(config, dtype=model._policy)
-    ours = {weight.path: weight for weight in model.weights}
+    by_path = {weight.path: weight for weight in model.weights}
     for weight in new.weights:
         if not weight.path.startswith(("head/", "distillation_head/")):
-            weight.assign(ours[weight.path])
+            weight.assign(by_path[weight.path])
     return new
 
 
 def resized(model: ViT, image_size: tuple[int, int] | int) -> ViT:
-    """Return a copy of the model for another image size, with interpolated positions.
+    """Return a copy of a ViT for another image size, with interpolated positions.
 
     Args:
         model: The model to copy; not changed.

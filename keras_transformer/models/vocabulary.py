@@ -1,4 +1,4 @@
-"""Trained models with another config: a larger vocabulary, for tokens that they do not know yet."""
+"""Copies of trained models with another config, such as a larger vocabulary."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from keras_transformer.config import require_whole
 from keras_transformer.layers.layer import skip_init
 from keras_transformer.models.configured import ConfiguredModel
 
-_SPREAD = 0.1  # of new rows, as a share of that of the old ones
+_SPREAD = 0.1  # noise of new rows, as a share of the old rows' standard deviation
 
 
 def with_config(model: ConfiguredModel, config: Any, dtype: Any = None) -> Any:
-    """Return a model of another config with the weights of a trained one.
+    """Return a model with another config and the weights of a trained one.
 
     If its vocabulary is larger, each new row of a table is the mean of the old rows plus a little
     noise: the logits of new tokens are then about the average, and the old tokens keep nearly all

@@ -57,9 +57,9 @@ class Adapter:
             for layer in layers
         }
         trained = {id(weight) for weight in model.trainable_weights}
-        own = [weight for weight in model.weights if weight.name not in (_A, _B)]
-        whole = {weight.path: _array(weight) for weight in own if id(weight) in trained}
-        frozen = {weight.path: weight for weight in own if id(weight) not in trained}
+        weights = [weight for weight in model.weights if weight.name not in (_A, _B)]
+        whole = {weight.path: _array(weight) for weight in weights if id(weight) in trained}
+        frozen = {weight.path: weight for weight in weights if id(weight) not in trained}
         rank, alpha = layers[0].lora_rank, layers[0].lora_alpha
         return cls(products, whole, _samples(frozen), rank, alpha)
 
@@ -95,12 +95,12 @@ class Adapter:
         for name in names:
             layer = name.rpartition("/")[0]
             pair = arrays.pop(name), arrays.pop(f"{layer}/{_B}", None)
-            fits = pair[1] is not None and pair[0].ndim == pair[1].ndim == 2
-            fits = fits and pair[0].shape[1] == pair[1].shape[0]
-            require(fits, f"{path}: {layer}", "other arrays", "the two factors of a product")
+            is_product = pair[1] is not None and pair[0].ndim == pair[1].ndim == 2
+            is_product = is_product and pair[0].shape[1] == pair[1].shape[0]
+            require(is_product, f"{path}: {layer}", "other arrays", "the two factors of a product")
             products[f"{layer}/kernel"] = pair
-        fits = base is not None and base.ndim == 2 and base.shape[1] == SAMPLES
-        require(fits and len(products) > 0, str(path), "another file", "an adapter")
+        has_base = base is not None and base.ndim == 2 and base.shape[1] == SAMPLES
+        require(has_base and len(products) > 0, str(path), "another file", "an adapter")
         return cls(products, arrays, base, rank, alpha)  # type: ignore[arg-type]
 
     @staticmethod
@@ -140,31 +140,32 @@ class Adapter:
         if missing := sorted(brought.keys() - shapes.keys()):
             raise ValueError(f"it changes {missing[0]}, which the model lacks")
         for path, shape in shapes.items():
-            found = brought.get(path, shape)
-            require(found == shape, f"the adapter's shape of {path}", found, f"{shape}")
+            trained_shape = brought.get(path, shape)
+            same = trained_shape == shape
+            require(same, f"the adapter's shape of {path}", trained_shape, f"{shape}")
             if path not in self.whole:
-                found = tuple(base[path].shape) if path in base else None
-                require(found == shape, f"the base's shape of {path}", found, f"{shape}")
+                base_shape = tuple(base[path].shape) if path in base else None
+                require(base_shape == shape, f"the base's shape of {path}", base_shape, f"{shape}")
         if self.base is None:
             return
         others = sorted(shapes.keys() - self.whole.keys())
         if len(others) != len(self.base):
             raise ValueError(f"it was trained on {len(self.base)} other weights, not {len(others)}")
         for path, expected in zip(others, self.base, strict=True):
-            found = _sample(base[path])
+            sample = _sample(base[path])
             # A base that was loaded in another precision has rounded values.
-            if not np.array_equal(found, expected.astype(found.dtype), equal_nan=True):
+            if not np.array_equal(sample, expected.astype(sample.dtype), equal_nan=True):
                 raise ValueError(f"the values of {path} are others than those it was trained on")
 
     def on(self, model: Any, config: Any) -> Any:
-        """Return the adapted model: `model` itself, or if its config is another one, a new model.
+        """Return the adapted model: `model` itself, or a new model if the configs differ.
 
         Args:
             model: The base.
             config: Config of the adapted model: it may have another head, or another dropout rate.
 
         Raises:
-            ValueError: If the adapter is not one of this base.
+            ValueError: If the adapter was trained on another base.
         """
         base, made = {weight.path: weight for weight in model.weights}, model
         if model.quantization:
@@ -181,7 +182,7 @@ class Adapter:
 
 
 def _array(weight):
-    """Return a copy of a weight: arrays of PyTorch and JAX change or vanish with it."""
+    """Return a copy of a weight: with PyTorch or JAX, an array of it changes or becomes invalid."""
     return np.array(ops.convert_to_numpy(weight))
 
 

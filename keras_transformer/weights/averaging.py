@@ -1,4 +1,4 @@
-"""Average of several checkpoints' weights, which translates better than the last one alone."""
+"""Average of several checkpoints' weights, which translates better than the last checkpoint."""
 
 from __future__ import annotations
 
@@ -36,9 +36,8 @@ def average_weights(paths: Iterable[str | os.PathLike]) -> dict[str, np.ndarray]
     del first
     for path in paths[1:]:
         weights = read_weights(path)
-        found = {name: value.shape for name, value in weights.items()}
         try:
-            check_same(shapes, found, str(paths[0]))
+            check_same(shapes, {k: x.shape for k, x in weights.items()}, str(paths[0]))
         except ValueError as error:
             raise ValueError(f"{path} does not fit: {error}") from error
         for name, value in weights.items():

@@ -1,4 +1,4 @@
-"""The sizes that a config may ask for, by those of the weights beside it."""
+"""Limits on the sizes in a config, from the weights that are stored with it."""
 
 from __future__ import annotations
 
@@ -10,31 +10,30 @@ from collections.abc import Iterator
 from keras_transformer.config import Config, require
 from keras_transformer.layers.layer import skip_init
 
-# Whole numbers of our configs that are the size of no array. All others are bounded: a new field
-# is an axis of a weight with `d_model` or more as the other one, unless this file says otherwise.
+# Integer fields of configs that are not the size of an array. All others are bounded: each counts
+# as an axis of a weight whose other axis is at least `d_model`, unless this file says otherwise.
 SIZELESS = ("window", "global_tokens", "pad_id", "bos_id", "eos_id", "mask_id")
-# Fields that are the length of a table of at most `d_model` wide rows, which may not be stored.
+# Fields that are the length of a table with rows of at most `d_model`; the file may not contain it.
 TABLES = ("max_length", "max_frames", "max_distance", "position_offset")
-LEAST = 1 << 20  # numbers in a weight that any config may have
-TABLE = 1 << 24  # numbers in all tables that are not stored, such as sinusoids
-# A model that is quantized to 4 bits is made of floats first, and two of its numbers are stored as
-# one.
+LEAST = 1 << 20  # elements that a weight of any config may have
+TABLE = 1 << 24  # elements of all tables that are not stored, such as sinusoids
+# A model of 4 bits is made with floats first, and its file stores two of its elements as one.
 TIMES = 4
-MOST_BLOCKS = 100  # of a model with fewer tensors: blocks may be shared
+MOST_BLOCKS = 100  # allowed even with fewer tensors: blocks may be shared
 
 
 @contextlib.contextmanager
 def sized_by(config: Config, count: int, numbers: int) -> Iterator[None]:
-    """Make a model in the context, with zeros as weights, if its weights are about that large.
+    """Limit the size of a model that is made in the context; its weights are zeros.
 
     Args:
         config: Config of the model.
         count: Number of tensors in the file of its weights.
-        numbers: Numbers in these tensors.
+        numbers: Number of elements of these tensors.
 
     Raises:
-        ValueError: If a size of the config is too large, named before the model is made; or if
-            all weights and tables together are, before the array that exceeds the room is made.
+        ValueError: If a size of the config is too large (before the model is made), or all weights
+            and tables together are (before the array that exceeds the limit is allocated).
     """
     check_sizes(config, count, numbers)
     with skip_init(TIMES * numbers + TABLE):
@@ -47,12 +46,12 @@ def check_sizes(config: Config, count: int, numbers: int) -> None:
     Args:
         config: Config of a model.
         count: Number of tensors in the file of its weights.
-        numbers: Numbers in these tensors.
+        numbers: Number of elements of these tensors.
 
     Raises:
         ValueError: If a size is too large; names it.
     """
-    config = getattr(config, "base_config", config)  # of a reward model, the model below the score
+    config = getattr(config, "base_config", config)  # a reward model's base
     sizes = _sizes(config)
     most, width = max(numbers, LEAST), sizes["d_model"]
     has_table = not hasattr(config, "theta")  # rotary positions have none
@@ -60,7 +59,7 @@ def check_sizes(config: Config, count: int, numbers: int) -> None:
     def check(name, value, limit, held):
         require(value <= limit, name, value, f"at most {limit}: the weights are {held}")
 
-    check("d_model", width, math.isqrt(most), f"{numbers} numbers")  # it bounds the others
+    check("d_model", width, math.isqrt(most), f"{numbers} numbers")  # first: it bounds the others
     for name, value in sizes.items():
         if name.endswith("layers"):
             check(name, value, max(count, MOST_BLOCKS), f"{count} tensors")
@@ -75,7 +74,7 @@ def check_sizes(config: Config, count: int, numbers: int) -> None:
 
 
 def _sizes(config):
-    """Return the fields that are declared as whole numbers, by name: 1000000 may be a `theta`."""
+    """Return the fields declared as integers, by name: a `theta` may be an integer by chance."""
     hints = typing.get_type_hints(type(config))
     whole = {name for name, hint in hints.items() if int in (hint, *typing.get_args(hint))}
     values = config.to_dict().items()
@@ -83,7 +82,7 @@ def _sizes(config):
 
 
 def _other_axis(name, sizes):
-    """Return the least length of the other axis of a weight that has a field as one axis."""
+    """Return the minimum length of the other axis of a weight, one axis of which is a field."""
     width = sizes["d_model"]
     if "vocab" in name and "d_embedding" in sizes:
         return min(sizes["d_embedding"], width)

@@ -1,8 +1,8 @@
-"""Variables in checkpoint files that know no devices: each process writes the slices it holds.
+"""Variables in checkpoint files, for any devices: each process writes the slices it holds.
 
 If process 0 holds everything, the file is a plain safetensors file, as one process writes it.
 Otherwise each process writes a file of its own, and process 0 an index of all slices. Any number
-of processes with any layout reads either.
+of processes with any layout can read both forms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def write_variables(path: str | os.PathLike, variables: Mapping[str, keras.Varia
     """Write variables by name; all processes of the run must call it.
 
     Args:
-        path: The safetensors file, or the name from which those of the slices are made.
+        path: The safetensors file; the files of slices are named after it.
         variables: The variables, in the same order in all processes.
 
     Raises:
@@ -39,8 +39,8 @@ def write_variables(path: str | os.PathLike, variables: Mapping[str, keras.Varia
         if team.index == 0:
             save_weights(path, {name: _joined(slices) for name, slices in held.items()})
         return
-    own = {key_of(name, start): x for name, slices in held.items() for start, x in slices}
-    save_weights(file_of(path, team.index), own)
+    arrays = {key_of(name, start): x for name, slices in held.items() for start, x in slices}
+    save_weights(file_of(path, team.index), arrays)
     if team.index == 0:
         index = {
             name: {
@@ -57,7 +57,7 @@ def write_variables(path: str | os.PathLike, variables: Mapping[str, keras.Varia
 
 
 def _joined(slices):
-    """Return an array of which these are all slices."""
+    """Return the array that these slices make up."""
     ends = [np.add(start, x.shape) for start, x in slices]
     whole = np.empty(np.max(ends, axis=0).astype(int), slices[0][1].dtype)
     for (start, x), end in zip(slices, ends, strict=True):

@@ -61,14 +61,14 @@ def latest(folder: str | os.PathLike) -> Path | None:
         ValueError: If a `state.json` is broken.
     """
     complete(folder)
-    found = epoch_paths(folder)[-1:]
+    paths = epoch_paths(folder)[-1:]
     unfinished = Path(folder, UNFINISHED)
     if (unfinished / STATE).is_file():
-        epochs = len(read_state(found[0])["history"]) if found else 0
-        # A kill can leave one that is older than the state at the end of its epoch.
+        epochs = len(read_state(paths[0])["history"]) if paths else 0
+        # A killed process can leave an `unfinished` that is older than the end of its epoch.
         if len(read_state(unfinished)["history"]) == epochs:
             return unfinished
-    return found[0] if found else None
+    return paths[0] if paths else None
 
 
 def read_state(path: str | os.PathLike) -> dict[str, Any]:
@@ -118,13 +118,13 @@ def write_state(
         if metrics:
             with summed(model.metrics_variables):
                 write_variables(folder / RUNNING_METRICS, _numbered(model.metrics_variables))
-        own = random_state()
+        generator_states = random_state()
         if team.index == 0:
             seeds = {f"{_SEED}{k}": x for k, x in _values(_seeds(model)).items()}
-            save_weights(folder / RANDOM, seeds | own)
+            save_weights(folder / RANDOM, seeds | generator_states)
             write_json(folder / STATE, state)
-        elif own:
-            save_weights(file_of(folder / RANDOM, team.index), own)
+        elif generator_states:
+            save_weights(file_of(folder / RANDOM, team.index), generator_states)
 
 
 def restore_state(path: str | os.PathLike, model: keras.Model) -> dict[str, np.ndarray]:
@@ -141,12 +141,12 @@ def restore_state(path: str | os.PathLike, model: keras.Model) -> dict[str, np.n
         random, values = read_weights(path / RANDOM), Values(path / OPTIMIZER)
         seeds = {k.removeprefix(_SEED): v for k, v in random.items() if k.startswith(_SEED)}
         others = {k: v for k, v in random.items() if not k.startswith(_SEED)}
-        own = file_of(path / RANDOM, current().index)
-        others = read_weights(own) if own.is_file() else others
+        file = file_of(path / RANDOM, current().index)
+        others = read_weights(file) if file.is_file() else others
         before = random_state()
         try:
             set_random_state(others)
-            if not own.is_file():  # fewer processes wrote it: those of process 0 would come twice
+            if not file.is_file():  # fewer processes wrote it: draw other numbers than process 0
                 differ_by_process()
                 others = random_state()
         except (RuntimeError, TypeError, ValueError) as error:

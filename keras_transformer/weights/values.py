@@ -16,15 +16,15 @@ from keras_transformer.layers.head_groups import FORMAT
 from keras_transformer.system.files import read_json
 from keras_transformer.system.git_lfs import refuse_pointer
 
-METADATA = {"keras_transformer_format": str(FORMAT)}  # of our safetensors files
+METADATA = {"keras_transformer_format": str(FORMAT)}  # in each safetensors file of ours
 
 
 class Values:
     """The arrays that `slices.write_variables` or `weights.save_weights` wrote.
 
     Args:
-        path: The path that was given to it.
-        foreign: Whether another program wrote it, and so without the number of our format.
+        path: The path that was given to that function.
+        foreign: Whether another program wrote it, so that it lacks the number of our format.
 
     Attributes:
         shapes: Shape of each array by its name.
@@ -48,14 +48,14 @@ class Values:
             metadata = read_json(index_of(self._path))
             try:
                 arrays = metadata.pop("arrays")
-                self.shapes = {name: tuple(found["shape"]) for name, found in arrays.items()}
+                self.shapes = {name: tuple(x["shape"]) for name, x in arrays.items()}
                 self._slices = {name: [*map(tuple, x["slices"])] for name, x in arrays.items()}
             except (AttributeError, KeyError, TypeError) as error:
                 raise ValueError(f"{index_of(self._path)} is not an index of slices") from error
         if not foreign:
             ((name, number),) = METADATA.items()
-            found, said = metadata.get(name), "another version or another program wrote it"
-            require(found == number, f"{name} of {self._path}", found, f"{number!r}: {said}")
+            version, said = metadata.get(name), "another version or another program wrote it"
+            require(version == number, f"{name} of {self._path}", version, f"{number!r}: {said}")
 
     def read(self, name: str, index: tuple[slice, ...] | None = None) -> np.ndarray:
         """Return an array, or a part of it.
@@ -72,29 +72,29 @@ class Values:
         if name in self._whole:
             return self._whole[name][index]
         spans = [axis.indices(size)[:2] for axis, size in zip(index, shape, strict=True)]
-        found, filled = None, 0
+        result, filled = None, 0
         for number, start in self._slices[name]:
             values = self._slice(number, key_of(name, start))
-            if found is None:
-                found = np.empty([stop - first for first, stop in spans], values.dtype)
+            if result is None:
+                result = np.empty([stop - first for first, stop in spans], values.dtype)
             ends = [first + size for first, size in zip(start, values.shape, strict=True)]
-            both = [
+            overlaps = [
                 (max(a, first), min(b, stop))
                 for a, b, (first, stop) in zip(start, ends, spans, strict=True)
             ]
-            if all(low < high for low, high in both):
+            if all(low < high for low, high in overlaps):
                 here = tuple(
                     slice(low - first, high - first)
-                    for (low, high), (first, _) in zip(both, spans, strict=True)
+                    for (low, high), (first, _) in zip(overlaps, spans, strict=True)
                 )
                 there = tuple(
-                    slice(low - a, high - a) for (low, high), a in zip(both, start, strict=True)
+                    slice(low - a, high - a) for (low, high), a in zip(overlaps, start, strict=True)
                 )
-                found[here] = values[there]
-                filled += found[here].size
-        if found is None or filled != found.size:
+                result[here] = values[there]
+                filled += result[here].size
+        if result is None or filled != result.size:
             raise ValueError(f"{index_of(self._path)} names no slices for all of {name}")
-        return found
+        return result
 
     def _slice(self, number, key):
         path = file_of(self._path, number)

@@ -55,7 +55,7 @@ def read_weights(path: str | os.PathLike, foreign: bool = False) -> dict[str, np
 
     Args:
         path: The file, or a checkpoint folder with a `weights.safetensors`.
-        foreign: Whether another program wrote it, and so without the number of our format.
+        foreign: Whether another program wrote it, so that it lacks the number of our format.
 
     Raises:
         FileNotFoundError: If the file does not exist.

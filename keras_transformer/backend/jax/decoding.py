@@ -8,13 +8,13 @@ from typing import Any
 import jax
 from jax import numpy as jnp
 
-# Of 2, a model is no more than a twentieth faster, and compiles half as long again.
-_SHARE = 4  # a stage ends when one row in so many is unfinished; the next has as many
+# With 2, a model is at most a twentieth faster, and compiling takes half as long again.
+_SHARE = 4  # a stage ends when one row in so many is unfinished; the next stage has these rows
 _FEWEST = 4  # rows of the last stage, at least: a few rows go on much longer than the others
 
 
-def row_loop(body: Callable, length: Any, done_B: Any, found: Any, alive: Any) -> Any:
-    """Kernel of `backend.row_loop`: each stage is a loop over a quarter of the rows."""
+def row_loop(turn: Callable, length: Any, done_B: Any, found: Any, alive: Any) -> Any:
+    """Kernel of `backend.row_loop` for JAX: each stage is a loop over a quarter of the rows."""
     i, results, places_B = jnp.int32(1), None, None
     while True:
         rows = done_B.shape[0]
@@ -24,11 +24,11 @@ def row_loop(body: Callable, length: Any, done_B: Any, found: Any, alive: Any) -
             i, done_B, *_ = state
             return (i < length) & (jnp.sum(~done_B) > rest)
 
-        def turn(state):
+        def iteration(state):
             i, *rest = state
-            return i + 1, *body(i, *rest)
+            return i + 1, *turn(i, *rest)
 
-        i, done_B, found, alive = jax.lax.while_loop(goes_on, turn, (i, done_B, found, alive))
+        i, done_B, found, alive = jax.lax.while_loop(goes_on, iteration, (i, done_B, found, alive))
         if results is None:
             results = found
         else:
@@ -42,5 +42,5 @@ def row_loop(body: Callable, length: Any, done_B: Any, found: Any, alive: Any) -
 
 
 def lower_at(x_RV: jax.Array, ids_RM: jax.Array, values_RM: jax.Array) -> jax.Array:
-    """Kernel of `backend.forbid`: return x, at the ids of each row at most the values."""
+    """Kernel of `backend.forbid` for JAX: return x, at most `values_RM` at `ids_RM`."""
     return x_RV.at[jnp.arange(len(x_RV))[:, None], ids_RM].min(values_RM)

@@ -17,7 +17,7 @@ _one_loop = functools.partial(tf.function, jit_compile=True, autograph=False)
 
 
 def layer_norm(x: Any, gamma_D: Any, beta_D: Any, epsilon: float) -> Any:
-    """Kernel of `backend.layer_norm`; gamma and beta are float32."""
+    """Kernel of `backend.layer_norm` for TensorFlow; gamma and beta are float32."""
 
     @tf.custom_gradient
     def normalized(x, gamma_D, beta_D):
@@ -89,7 +89,7 @@ def _drop_and_add(x, random_bytes, dropped, residual):
 
 
 def attention(query_BNTH: Any, key_BNSH: Any, value_BNSH: Any, mask: Any) -> Any:
-    """Kernel of `backend.dot_product_attention`, with a boolean mask or None, and no bias."""
+    """Kernel of `backend.attention` for TensorFlow, with a boolean mask or None, and no bias."""
     logits_BNTS = tf.matmul(query_BNTH, key_BNSH, transpose_b=True)
     mask = tf.ones((1, 1, 1, 1), tf.bool) if mask is None else mask
     return tf.matmul(_softmax(logits_BNTS, mask, query_BNTH.shape[-1] ** -0.5), value_BNSH)

@@ -9,10 +9,10 @@ from keras import ops
 
 
 def linear(x: Any, kernel: Any, bias: Any, transposed: bool) -> tf.Tensor:
-    """Kernel of `backend.linear`, without the activation.
+    """Kernel of `backend.linear` for TensorFlow, without the activation.
 
-    Keras (3.15) multiplies more than two axes by `tf.tensordot`: some twenty operations, of which
-    few are known before the shapes are.
+    Keras (3.15) multiplies more than two axes by `tf.tensordot`: some twenty operations, most of
+    which compute shapes.
     """
     x = tf.convert_to_tensor(x)
     kernel = ops.cast(kernel, x.dtype)  # for callers without an autocast scope

@@ -10,12 +10,12 @@ import tensorflow as tf
 
 def devices() -> list[str]:
     """Return the names of the GPUs of this process; without any, those of its logical CPUs."""
-    found = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    return [device.name for device in found]
+    logical_devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    return [device.name for device in logical_devices]
 
 
 def mirror(names: Sequence[str]) -> tf.distribute.MirroredStrategy | None:
-    """Copy models that this thread makes from now on to the named devices; without any, end it."""
+    """Copy models that this thread makes from now on to the named devices; no names: stop that."""
     strategy = _strategy(tuple(names)) if names else None
     tf.distribute.experimental_set_strategy(strategy)
     return strategy

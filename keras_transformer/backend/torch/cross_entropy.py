@@ -48,6 +48,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         labels_N: torch.Tensor,
         label_smoothing: float,
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the loss and the likelihood (N,); keep the logits for the backward pass."""
         size, vocab_size = len(hidden_ND), len(table_VD)
         buffer = workspace.take(size * vocab_size, hidden_ND)
         logits_NV = buffer[: size * vocab_size].view(size, vocab_size)
@@ -79,6 +80,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient_N: torch.Tensor, _: Any) -> tuple[torch.Tensor | None, ...]:
+        """Return the gradients of the hidden states and of the table; overwrite the logits."""
         hidden_ND, table_VD, labels_N, log_sum_N, mean_D = ctx.saved_tensors
         if ctx.buffer is None:
             raise RuntimeError("the gradient of this loss can be computed only once")
@@ -95,8 +97,8 @@ class ProjectedCrossEntropy(torch.autograd.Function):
             torch.sub(logits_NV[part], shift_N1[part], out=x).exp_()
             if not positive:
                 x.mul_(sign_N1[part])
-            own = torch.arange(len(x), device=x.device), labels_N[part]
-            x[own] -= (1 - smoothing) * gradient_N[part]
+            label_places = torch.arange(len(x), device=x.device), labels_N[part]
+            x[label_places] -= (1 - smoothing) * gradient_N[part]
             logits_NV[part] = x
         hidden_gradient_ND = product(logits_NV, table_VD)
         table_gradient_VD = product(logits_NV.t(), hidden_ND)
@@ -138,9 +140,10 @@ def projected_cross_entropy(
     labels_N, real_M = real_tokens(labels_BT, pad_id)
     if real_M is not None:
         hidden_ND, labels_N = hidden_ND.index_select(0, real_M), labels_N[real_M]
-    both = ProjectedCrossEntropy.apply(hidden_ND, table_VD, labels_N, label_smoothing)
+    results = ProjectedCrossEntropy.apply(hidden_ND, table_VD, labels_N, label_smoothing)
     if real_M is None:
-        return [x.view(labels_BT.shape) for x in both]
+        return [x.view(labels_BT.shape) for x in results]
     return [
-        x.new_zeros(labels_BT.numel()).index_copy(0, real_M, x).view(labels_BT.shape) for x in both
+        x.new_zeros(labels_BT.numel()).index_copy(0, real_M, x).view(labels_BT.shape)
+        for x in results
     ]

@@ -20,8 +20,8 @@ from keras_transformer.backend.cache import fixed_caches
 from keras_transformer.backend.torch.recorder import NotRecordableError, Recorder, recorder_of
 from keras_transformer.system import interruption
 
-_TURNS = 4  # from look to look at which rows are done
-_POSITIONS = 16  # that attention covers at first; then twice as many, and so on
+_TURNS = 4  # turns between two checks whether all rows are done
+_POSITIONS = 16  # positions that attention covers at first; then twice as many, and so on
 
 
 class RecordedSearch:
@@ -29,9 +29,10 @@ class RecordedSearch:
 
     Args:
         begin: Function from tensors and None to a `decoding.SearchLoop`.
-        variables: Function that returns the variables that it reads. When these are others or
-            one changes, all is recorded again.
-        recorder: What captures and keeps the graphs; None: the current GPU's, which all share.
+        variables: Function that returns the variables that the search reads. If it returns other
+            variables, or one has changed, everything is recorded again.
+        recorder: Recorder that captures and keeps the graphs; None: the shared one of the current
+            GPU.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class RecordedSearch:
         shapes = repr([None if x is None else (*x.shape, x.dtype) for x in arguments])
         if shapes not in self._refused:
             try:
-                # What is made in inference mode could not be changed outside of it.
+                # Tensors made in inference mode could not be changed outside of it.
                 with self._recorder.lock, torch.inference_mode(False), torch.no_grad():
                     return self._recorded(shapes, arguments)
             except (NotRecordableError, torch.OutOfMemoryError) as error:
@@ -60,6 +61,7 @@ class RecordedSearch:
         return self._begin(*arguments).run()
 
     def _recorded(self, shapes, arguments):
+        """Return the result of a recorded search; record it if there is none for these shapes."""
         if (versions := [*map(_version, self._variables())]) != self._versions:
             self._recorder.forget(id(self))
             self._versions = versions
@@ -68,12 +70,12 @@ class RecordedSearch:
             search = _Search(self._begin, arguments, self._recorder)
             self._recorder.make_room(search.size)
         result = search(arguments)
-        self._recorder.kept[id(self), shapes] = search  # not if it failed
+        self._recorder.kept[id(self), shapes] = search  # kept only if it did not fail
         return result
 
 
 class _Search:
-    """A search for arguments of the same shapes as the given ones."""
+    """A recorded search, for all arguments with the shapes of those that it is made from."""
 
     def __init__(self, begin, arguments, recorder):
         self._given = [None if x is None else x.clone() for x in arguments]
@@ -94,6 +96,8 @@ class _Search:
         self._recorder, self._start, self._turns = recorder, recorder.record(start), {}
 
     def _record_turn(self, positions):
+        """Record a turn that attends to this many positions; the state stays as it was."""
+
         def turn():
             with fixed_caches(positions):
                 _assign(self._state, self._loop.turn(self._i, *self._state))
@@ -103,12 +107,12 @@ class _Search:
         i = self._i.clone()
         state = keras.tree.map_structure(torch.clone, self._state)
         self._turns[positions] = self._recorder.record(turn)
-        _assign((self._i, self._state), (i, state))  # as before the record
+        _assign((self._i, self._state), (i, state))  # the state before the recording
 
     def __call__(self, arguments):
-        for own, x in zip(self._given, arguments, strict=True):
-            if own is not None:
-                own.copy_(x)
+        for copy, x in zip(self._given, arguments, strict=True):
+            if copy is not None:
+                copy.copy_(x)
         self._start()
         positions = _POSITIONS
         for i in range(1, self._loop.length):
@@ -130,14 +134,14 @@ def _own(x):
 
 
 def _assign(state, new):
-    """Copy the new values into the tensors of a state; those written in place are there."""
-    both = zip(keras.tree.flatten(state), keras.tree.flatten(new), strict=True)
-    changed = [(own, x) for own, x in both if own is not x]
-    storages = {own.untyped_storage().data_ptr() for own in keras.tree.flatten(state)}
-    for own, x in [
-        (own, x.clone() if x.untyped_storage().data_ptr() in storages else x) for own, x in changed
+    """Copy the new values into the tensors of a state, except those written in place."""
+    pairs = zip(keras.tree.flatten(state), keras.tree.flatten(new), strict=True)
+    changed = [(old, x) for old, x in pairs if old is not x]
+    storages = {old.untyped_storage().data_ptr() for old in keras.tree.flatten(state)}
+    for old, x in [
+        (old, x.clone() if x.untyped_storage().data_ptr() in storages else x) for old, x in changed
     ]:
-        own.copy_(x)
+        old.copy_(x)
 
 
 def _version(variable):

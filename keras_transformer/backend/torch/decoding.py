@@ -14,12 +14,12 @@ from keras_transformer.system import interruption
 
 _FULL = 0.9  # finished rows are removed once at most this share of rows is unfinished
 _GROUP = 64  # tokens per group in the first pass of `_top_k`
-_FEW = 1 << 16  # of fewer logits, one call of `topk` is faster than two passes
+_FEW = 1 << 16  # with fewer logits, one call of `topk` is faster than two passes
 _CHUNK = 1 << 18  # logits to process per thread at a time: 1 MiB in float32 stays in cache
 
 
 def write_cache(cache_BNSH: torch.Tensor, update_BNTH: torch.Tensor, index: Any) -> torch.Tensor:
-    """Kernel of `backend.write_cache`: writes in place, or into a longer cache.
+    """Kernel of `backend.write_cache` for PyTorch: writes in place, or into a longer cache.
 
     With a tensor as index the cache must have room: reading the index would wait for the device.
     """
@@ -37,7 +37,7 @@ def write_cache(cache_BNSH: torch.Tensor, update_BNTH: torch.Tensor, index: Any)
 
 
 def best_tokens(logits: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Kernel of `backend.best_tokens`: processes logits in chunks that stay in cache.
+    """Kernel of `backend.best_tokens` for PyTorch: processes logits in chunks that stay in cache.
 
     The k best logits are in the k groups with the highest maxima, which one pass finds; PyTorch's
     `topk` sorts all logits.
@@ -51,7 +51,7 @@ def best_tokens(logits: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tenso
 
 
 def _in_chunks(logits, k, step):
-    """Return `best_tokens`, of so many rows at a time."""
+    """Return the result of `best_tokens`, computed for `step` rows at a time."""
     logits_RV = logits.reshape(-1, logits.shape[-1])
     rows = len(logits_RV)
     values_Rk = torch.empty((rows, k), device=logits.device)
@@ -74,6 +74,7 @@ def _best_and_sum(x, k):
 
 
 def _top_k(x, k):
+    """Return the k highest values of the last axis and their indices, like `torch.topk`."""
     size = x.shape[-1]
     groups = size // _GROUP
     # A recorded graph serves any number of rows.
@@ -92,13 +93,13 @@ def _top_k(x, k):
     return values_Rk.view(shape), places_RC.gather(1, choice_Rk).view(shape)
 
 
-def row_loop(body: Callable, length: int, done_B: torch.Tensor, found: Any, alive: Any) -> Any:
-    """Kernel of `backend.row_loop`: removes finished rows once they are a tenth of all rows."""
+def row_loop(turn: Callable, length: int, done_B: torch.Tensor, found: Any, alive: Any) -> Any:
+    """Kernel of `backend.row_loop` for PyTorch: removes finished rows once they are a tenth."""
     results = places = None
     for i in range(1, length):
         interruption.check()
         rows = done_B.shape[0]
-        left = rows - sum(done_B.tolist())  # faster than a sum of few
+        left = rows - sum(done_B.tolist())  # for few rows faster than a sum of tensors
         if left == 0:
             break
         if left <= _FULL * rows:
@@ -110,7 +111,7 @@ def row_loop(body: Callable, length: int, done_B: torch.Tensor, found: Any, aliv
                 places = places[order]
             without = functools.partial(_without, holes=holes, movers=movers, order=order)
             done_B, found, alive = keras.tree.map_structure(without, (done_B, found, alive))
-        done_B, found, alive = body(i, done_B, found, alive)
+        done_B, found, alive = turn(i, done_B, found, alive)
     if places is None:
         return found
     _put(results, places, found)
@@ -135,11 +136,11 @@ def _without(x, holes, movers, order):
     return x[: len(order)]
 
 
-def _put(results, places, found):
-    for result, x in zip(keras.tree.flatten(results), keras.tree.flatten(found), strict=True):
+def _put(results, places, values):
+    for result, x in zip(keras.tree.flatten(results), keras.tree.flatten(values), strict=True):
         result[places] = x
 
 
 def lower_at(x_RV: torch.Tensor, ids_RM: torch.Tensor, values_RM: torch.Tensor) -> torch.Tensor:
-    """Kernel of `backend.forbid`: return x, at the ids of each row at most the values."""
+    """Kernel of `backend.forbid` for PyTorch: return x, at most `values_RM` at `ids_RM`."""
     return x_RV.scatter_reduce(1, ids_RM.long(), values_RM, "amin")

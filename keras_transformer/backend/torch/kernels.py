@@ -17,7 +17,7 @@ from keras_transformer.backend.torch.matrix_products import computes_bfloat16, i
 
 
 def layer_norm(x: torch.Tensor, gamma: Any, beta: Any, epsilon: float) -> torch.Tensor:
-    """Kernel of `backend.layer_norm`: sums in float32, without a float32 copy of x."""
+    """Kernel of `backend.layer_norm` for PyTorch: sums in float32, without a float32 copy of x."""
     if torch.is_grad_enabled() or not isinstance(gamma, keras.Variable):
         gamma, beta = ops.cast(gamma, x.dtype), ops.cast(beta, x.dtype)
     else:
@@ -72,10 +72,11 @@ def attention(
     bias: torch.Tensor | None,
     causal: bool = False,
 ) -> torch.Tensor:
-    """Kernel of `backend.dot_product_attention`, the fastest; `causal` excludes mask and bias.
+    """Kernel of `backend.attention` for PyTorch; with `causal`, mask and bias must be None.
 
-    On a CPU the backward pass of PyTorch's fused kernel is slow in 16 bits (PyTorch 2.13: seven
-    times as slow as matmul, softmax, matmul at 32 tokens, five times at 128).
+    The sizes decide between PyTorch's fused kernel and matmul, softmax, matmul. On a CPU the
+    backward pass of the fused kernel is slow in 16 bits (PyTorch 2.13: seven times as slow as the
+    other way at 32 tokens, five times at 128).
     """
     dtype = query_BNTH.dtype
     bias = None if bias is None else bias.to(dtype)
@@ -117,8 +118,9 @@ def _has_few_queries(query_BNTH, key_BNSH):
     rows and heads take 41 microseconds with it and 22 with products; 128 take 10 and 11.
     """
     rows, heads, queries, _ = query_BNTH.shape
-    fits = query_BNTH.dtype == torch.float32 and rows * heads >= 256
-    return fits and queries <= 8 and key_BNSH.shape[2] <= 256 and not torch.is_grad_enabled()
+    if query_BNTH.dtype != torch.float32 or torch.is_grad_enabled():
+        return False
+    return rows * heads >= 256 and queries <= 8 and key_BNSH.shape[2] <= 256
 
 
 def _are_many_and_short(query_BNTH, key_BNSH):

@@ -36,10 +36,10 @@ def computes_bfloat16() -> bool:
 
 @functools.cache
 def multiplies_int8() -> bool:
-    """Return whether the processor adds products of 8-bit integers up in 32 bits.
+    """Return whether the processor sums products of 8-bit integers in 32 bits.
 
-    Without such instructions oneDNN adds pairs of them in 16 bits, which saturate: of a small
-    model's translations 27 % changed, with them 9 %.
+    Without such instructions oneDNN sums pairs of products in 16 bits, which saturates. Then 27 %
+    of a small model's translations differ from those in float32; with the instructions, 9 %.
     """
     return not {"avx512_vnni", "avx_vnni", "amx_int8"}.isdisjoint(processor_features())
 
@@ -51,7 +51,7 @@ def linear(
     activation: Callable | None,
     transposed: bool,
 ) -> tuple[torch.Tensor, Callable | None]:
-    """Kernel of `backend.linear`: returns x W + b, and the activation if it is not yet applied."""
+    """Kernel of `backend.linear` for PyTorch: returns x W + b, and the activation yet to apply."""
     relu = activation is keras.activations.relu and bias is not None
     if torch.is_grad_enabled() and x.device.type == "cpu" and bias is not None and not transposed:
         x_ND = x.reshape(-1, x.shape[-1])
@@ -69,7 +69,7 @@ def linear(
             x_NF = private.onednn_linear(x_ND, packed, bias, relu)
             return x_NF.view(*x.shape[:-1], -1), None if relu else activation
         bias = None if bias is None else in_dtype(bias, kernel_FD.dtype)
-    # One call, which also joins the rows and parts them again.
+    # One call, which also flattens the leading axes and restores them.
     same = x.dtype is kernel_FD.dtype
     y = torch.nn.functional.linear(x if same else x.to(kernel_FD.dtype), kernel_FD, bias)
     if relu:
@@ -79,9 +79,9 @@ def linear(
 
 @contextlib.contextmanager
 def whole_blocks() -> Iterator[None]:
-    """Let `plain_linear` fill up the columns of weights, for a compiler that computes them once.
+    """Make `plain_linear` pad the columns of weights to whole blocks inside the context.
 
-    Of columns that do not fill the last block, PyTorch's compiler stores all products twice.
+    If columns do not fill the last block, PyTorch's compiler stores all products twice.
     """
     before, _whole_blocks.on = getattr(_whole_blocks, "on", False), True
     try:
@@ -191,8 +191,8 @@ def in_dtype(variable: keras.Variable, dtype: torch.dtype) -> torch.Tensor:
 def _transposed(kernel_FD):
     """Return a matrix, and its form in oneDNN's layout where available, else None.
 
-    A small one in bfloat16 is returned in float32, for products with few rows: oneDNN takes longer
-    to start than these.
+    A small matrix in bfloat16 is returned in float32, for products with few rows: they take less
+    time than oneDNN takes to start.
     """
     packed = None
     if kernel_FD.device.type == "cpu" and kernel_FD.dtype in (torch.float32, torch.bfloat16):

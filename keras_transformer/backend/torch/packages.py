@@ -1,4 +1,4 @@
-"""Functions over a model that PyTorch's compiler makes programs of, which are kept on disk.
+"""Functions over a model that PyTorch's compiler turns into programs, kept on disk.
 
 A step of a search is hundreds of small operations, and Python takes longer to call them than they
 take themselves. TorchInductor (Ansel et al. 2024, PyTorch 2) writes a recorded function as C++.
@@ -30,17 +30,17 @@ from keras_transformer.system.files import replacing
 from keras_transformer.system.locks import waiting
 from keras_transformer.system.processor import processor_features
 
-FORMAT = 2  # of the packages; those of another number are compiled again
-# Frozen weights are packed for the code, which has one thread: more would cost small models much.
-# What all layers read, such as a mask, is computed once, else with each element of each softmax.
+FORMAT = 2  # number of the packages' format; those with another number are compiled again
+# Weights are frozen and packed for the code. It has one thread: more would slow small models down.
+# Values that all layers read, such as a mask, are computed once, not for each element of a softmax.
 _CONFIG = {
     "freezing": True,
     "realize_reads_threshold": 0,
     "cpp.threads": 1,
     "compile_threads": 1,
 }
-_WEIGHTS = "weights.safetensors"  # those that the compiler computed, in the package
-_LAYOUT = ".layout"  # name of the sizes and strides of a weight, after its own
+_WEIGHTS = "weights.safetensors"  # in a package: the weights that the compiler computed
+_LAYOUT = ".layout"  # suffix of a weight's name, for its sizes and strides
 _ALIGNMENT = 64  # bytes; vectors that lie across two lines of a cache take twice as long to read
 
 
@@ -53,7 +53,7 @@ class Packages:
 
     Raises:
         ImportError: If there is no C++ compiler.
-        ValueError: If the model is not on the processor.
+        ValueError: If the model is not on the CPU.
     """
 
     def __init__(self, model: keras.Model, folder: Path):
@@ -63,7 +63,7 @@ class Packages:
             raise ValueError(f"the device must be cpu for compiled functions, got {device!r}")
         folder.mkdir(0o700, parents=True, exist_ok=True)
         self._variables, self._folder = model.variables, folder
-        self._packed: dict[Any, torch.Tensor] = {}  # of all functions, once each
+        self._packed: dict[Any, torch.Tensor] = {}  # packed weights of all functions, each once
 
     def compiled(
         self, name: str, function: Callable, examples: Sequence[Sequence[Any]]
@@ -71,9 +71,9 @@ class Packages:
         """Return `function`, compiled: from the leaves of its arguments to those of its result.
 
         Args:
-            name: What the function computes, as far as weights and shapes of arguments leave open.
+            name: Name of the computation, unique among those with the same weights and shapes.
             function: Function from trees of tensors and positive numbers to a tree of tensors.
-            examples: Two calls, which differ in each number and each size that may differ.
+            examples: Arguments of two calls, which differ in each number and size that may vary.
 
         Raises:
             ValueError: If the compiler cannot compile the function.
@@ -91,12 +91,13 @@ class Packages:
             weights = self._weights_of(path, flat)
             run = private.package_runner(path, weights)
 
-        def call(leaves, weights=weights):  # the code does not keep them
+        def call(leaves, weights=weights):  # referenced here, because the code does not keep them
             return run([x if type(x) is torch.Tensor else _carrier(x) for x in leaves])
 
         return call
 
     def _compile(self, function, leaves, path):
+        """Compile a function into a package; sizes that differ between examples may vary."""
         same, any_size = torch.export.Dim.STATIC, torch.export.Dim.DYNAMIC
         sizes = [
             {
@@ -109,23 +110,24 @@ class Packages:
         warnings.warn(told, stacklevel=2)
         try:
             with torch.no_grad(), portable(), whole_blocks(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of PyTorch about itself
+                warnings.simplefilter("ignore")  # PyTorch's warnings about itself
                 program = torch.export.export(
                     function, (leaves[0],), dynamic_shapes=(sizes,), strict=False
                 )
-                own = {x.value.data_ptr() for x in self._variables}
-                # The name of the package would not tell it from that of another model.
-                if any(x.data_ptr() in own for x in program.constants.values()):
+                addresses = {x.value.data_ptr() for x in self._variables}
+                # Weights that became constants do not count in the package's name: a model with
+                # other weights would get the same package.
+                if any(x.data_ptr() in addresses for x in program.constants.values()):
                     raise ValueError("it reads weights past their variables")
                 if weights := private.write_package(program, path, _CONFIG):
                     of_model = {name for name, _ in function.named_buffers()}
                     packed = {name: x for name, x in weights.items() if name not in of_model}
                     _add_weights(path, packed)
-        except Exception as error:  # of many kinds
+        except Exception as error:  # the compiler raises many types
             raise ValueError(f"PyTorch cannot compile the search: {error}") from error
 
     def _weights_of(self, path, function):
-        """Return the weights of a package, where its code reads them fast; none if it has them."""
+        """Return the weights that a package reads, aligned; none if it contains them."""
         with zipfile.ZipFile(path) as archive:
             if (name := _name_of_weights(archive)) not in archive.namelist():
                 return {}
@@ -141,7 +143,7 @@ class Packages:
 
 
 def _is_whole(path):
-    """Return whether there is such a package and each byte is as it was written."""
+    """Return whether a package exists and is not damaged."""
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.testzip() is None
@@ -166,7 +168,7 @@ def _aligned(weight):
 
 
 def _name_of_weights(archive):
-    folder, _, _ = archive.namelist()[0].partition("/")  # of all files in a package
+    folder, _, _ = archive.namelist()[0].partition("/")  # the folder of all files
     return f"{folder}/{_WEIGHTS}"
 
 
@@ -184,7 +186,7 @@ def _require_compiler():
 
 
 def _carrier(x):
-    """Return a tensor in the order that compiled code expects; of a number, one of its size."""
+    """Return a contiguous tensor for compiled code; a number n becomes an empty (n + 1, 0) one."""
     if isinstance(x, np.ndarray):
         return torch.from_numpy(np.ascontiguousarray(x))
     return x.contiguous() if torch.is_tensor(x) else torch.empty(x + 1, 0)
@@ -215,21 +217,21 @@ def _flat(function, example, variables):
                 self.register_buffer(f"weight_{number}", variable.value.detach())
 
         def forward(self, leaves):
-            given = [
+            values = [
                 x.shape[0] - 1 if is_number else x
                 for x, is_number in zip(leaves, are_numbers, strict=True)
             ]
             mapping = list(zip(variables, self.buffers(), strict=True))
             with keras.StatelessScope(state_mapping=mapping):
-                found = function(*keras.tree.pack_sequence_as(example, given))
-            return [x.contiguous() for x in keras.tree.flatten(found)]
+                results = function(*keras.tree.pack_sequence_as(example, values))
+            return [x.contiguous() for x in keras.tree.flatten(results)]
 
     return Function()
 
 
 @functools.cache
 def _environment():
-    """Return what compiled code depends on beside its function."""
+    """Return what the compiled code depends on besides its function."""
     sources = hashlib.sha256()
     for path in sorted(Path(__file__).parents[2].rglob("*.py")):
         sources.update(path.read_bytes())

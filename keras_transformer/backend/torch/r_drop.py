@@ -28,6 +28,7 @@ class ProjectedRDrop(torch.autograd.Function):
         label_smoothing: float,
         alpha: float,
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the loss and the likelihood (N,); replace the logits by their gradients."""
         size, vocab_size = len(labels_N), len(table_VD)
         buffer = workspace.take(2 * size * vocab_size, hidden_2ND)
         logits_2NV = buffer[: 2 * size * vocab_size].view(2, size, vocab_size)
@@ -49,11 +50,11 @@ class ProjectedRDrop(torch.autograd.Function):
             likelihood_N[part] = -chosen[0]
             gradients = logs  # overwritten
             for k, sign in ((0, 1), (1, -1)):
-                own = ratio.mul(sign)
-                own -= (odds[k] * own).sum(-1, keepdim=True)
-                torch.mul(odds[k], own, out=gradients[k]).add_(apart, alpha=sign).mul_(alpha / 4)
+                terms = ratio.mul(sign)
+                terms -= (odds[k] * terms).sum(-1, keepdim=True)
+                torch.mul(odds[k], terms, out=gradients[k]).add_(apart, alpha=sign).mul_(alpha / 4)
                 gradients[k].add_(odds[k], alpha=0.5).sub_(label_smoothing / vocab_size / 2)
-                places = torch.arange(len(own), device=own.device), labels_N[part]
+                places = torch.arange(len(terms), device=terms.device), labels_N[part]
                 gradients[k][places] -= (1 - label_smoothing) / 2
             logits_2NV[:, part] = gradients
         if any(ctx.needs_input_grad):
@@ -66,6 +67,7 @@ class ProjectedRDrop(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient_N: torch.Tensor, _: Any) -> tuple[torch.Tensor | None, ...]:
+        """Return the gradients of the hidden states and of the table."""
         hidden_2ND, table_VD = ctx.saved_tensors
         if ctx.buffer is None:
             raise RuntimeError("the gradient of this loss can be computed only once")
@@ -93,9 +95,10 @@ def projected_r_drop(
     labels_N, real_M = real_tokens(labels_BT, pad_id)
     if real_M is not None:
         hidden_2ND, labels_N = hidden_2ND.index_select(1, real_M), labels_N[real_M]
-    both = ProjectedRDrop.apply(hidden_2ND, table_VD, labels_N, label_smoothing, alpha)
+    results = ProjectedRDrop.apply(hidden_2ND, table_VD, labels_N, label_smoothing, alpha)
     if real_M is None:
-        return [x.view(labels_BT.shape) for x in both]
+        return [x.view(labels_BT.shape) for x in results]
     return [
-        x.new_zeros(labels_BT.numel()).index_copy(0, real_M, x).view(labels_BT.shape) for x in both
+        x.new_zeros(labels_BT.numel()).index_copy(0, real_M, x).view(labels_BT.shape)
+        for x in results
     ]

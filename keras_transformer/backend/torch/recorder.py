@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-_SHARE = 8  # of a GPU's memory, one part in so many may be kept for the states of searches
-_MOST = 64  # recorded searches that are kept
+_SHARE = 8  # the states of kept searches may take 1 / 8 of a GPU's memory
+_MOST = 64  # maximum number of recorded searches that are kept
 
 
 class NotRecordableError(RuntimeError):
@@ -24,8 +24,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.kept: dict[tuple[int, str], Any] = {}  # what has a `size`; the one used last is last
-        self._holder: Any = None  # a graph that keeps that memory while searches are kept
+        self.kept: dict[tuple[int, str], Any] = {}  # recorded searches, the last used one last
+        self._holder: Any = None  # a graph that keeps the shared memory allocated
         self._constants = _Constants()
 
     def forget(self, owner: int) -> None:
@@ -37,15 +37,15 @@ class Recorder:
             self._holder = None
 
     def make_room(self, size: int) -> None:
-        """Drop what was used longest ago, until one more of so many bytes is not too much.
+        """Drop the least recently used searches until one more of `size` bytes fits.
 
         Raises:
-            NotRecordableError: If it is too large by itself.
+            NotRecordableError: If it is too large alone.
         """
         most = self._most_bytes()
         if size > most:
             raise NotRecordableError(f"its state has {size:,} bytes, of at most {most:,}")
-        # Searches that end meanwhile drop theirs.
+        # Searches that are deleted meanwhile drop their own entries.
         for key in list(self.kept):
             sizes = [x.size for x in list(self.kept.values())]
             if len(sizes) < _MOST and size + sum(sizes) <= most:
@@ -56,7 +56,7 @@ class Recorder:
         return torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory // _SHARE
 
     def record(self, function: Callable[[], None]) -> Callable[[], None]:
-        """Return a function that repeats what the given one does, which it does once here.
+        """Run a function once, and return a function that replays it.
 
         Raises:
             NotRecordableError: If it cannot be recorded.
@@ -67,9 +67,10 @@ class Recorder:
             raise NotRecordableError(f"it cannot be recorded: {error}") from error
 
     def _record(self, function):
+        """Run a function, capture it as a CUDA graph, and return the function that replays it."""
         current, side = torch.cuda.current_stream(), torch.cuda.Stream()
         side.wait_stream(current)
-        # What is made once, such as constants and copies of weights, is made before.
+        # A first run makes what is made only once, such as constants and copies of weights.
         with torch.cuda.stream(side), self._constants:
             function()
         current.wait_stream(side)
@@ -77,7 +78,7 @@ class Recorder:
             holder = self._holder or self._captured(lambda: torch.zeros(1, device="cuda"), None)
             graph = self._captured(function, holder.pool())
         except BaseException:
-            torch.cuda.set_stream(current)  # a capture that fails leaves its own
+            torch.cuda.set_stream(current)  # a failed capture leaves its own stream set
             self._holder = None
             raise
         self._holder = holder
@@ -97,14 +98,14 @@ def recorder_of(device: int) -> Recorder:
 
 
 class _Constants(TorchFunctionMode):
-    """Makes tensors of numbers on the GPU and keeps those of arrays: a graph cannot copy them."""
+    """Makes tensors of numbers on the GPU, and caches those of arrays: graphs cannot copy them."""
 
     def __init__(self):
         super().__init__()
         self._kept = {}
 
     def __torch_function__(self, function, types, arguments=(), options=None):
-        """Call a function of PyTorch, or return what it would."""
+        """Call a function of PyTorch, or return the same tensor without a copy to the GPU."""
         options = options or {}
         makes = function in (torch.as_tensor, torch.tensor) and len(arguments) == 1
         if not makes or torch.is_tensor(arguments[0]):
