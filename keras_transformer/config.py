@@ -12,9 +12,9 @@ from typing import Any, Self
 from keras_transformer.names import advice, refuse_unknown
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
-KERNELS = ("elu", "performer")  # of linear attention
+KERNELS = ("elu", "performer")  # kernels of linear attention
 SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
-SHOWN = 500  # most characters of a value in an error
+SHOWN = 500  # maximum characters of a value in an error
 POSITIONS = ("learned", "none", *SINUSOIDS)
 
 
@@ -33,7 +33,7 @@ def require_whole(name: str, value: Any, least: int) -> None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether the value is a finite number and not a bool."""
+    """Return whether the value is a finite number and not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -74,7 +74,7 @@ class Config:
             )
 
     def _check_decoder_sizes(self) -> None:
-        """Check `decoder_d_ff` and `num_decoder_heads`; make them None if the encoder's equal."""
+        """Check `decoder_d_ff`, `num_decoder_heads`; make them None if they equal the encoder's."""
         for name, other in {"decoder_d_ff": "d_ff", "num_decoder_heads": "num_heads"}.items():
             if getattr(self, name) is not None:
                 self._check_whole(name)
@@ -87,19 +87,19 @@ class Config:
     def decoder_sizes(self) -> dict[str, int]:
         """`num_heads` and `d_ff` of the decoder."""
         values, names = self.to_dict(), {"num_heads": "num_decoder_heads", "d_ff": "decoder_d_ff"}
-        return {name: values[own] or values[name] for name, own in names.items()}
+        return {name: values[decoder_name] or values[name] for name, decoder_name in names.items()}
 
     def _check_layers(self, name: str) -> None:
         """Check indices of blocks, and make them a sorted tuple."""
         count = self.to_dict()["num_layers"]
         value = getattr(self, name)
-        fits = isinstance(value, list | tuple)
-        fits = fits and all(type(i) is int and 0 <= i < count for i in value)
-        require(fits, name, value, f"indices of blocks below num_layers={count}")
+        is_list = isinstance(value, list | tuple)
+        are_indices = is_list and all(type(i) is int and 0 <= i < count for i in value)
+        require(are_indices, name, value, f"indices of blocks below num_layers={count}")
         object.__setattr__(self, name, tuple(sorted({*value})))
 
     def _check_window_layers(self) -> None:
-        """Check `window_layers`: None if all blocks have the window, or there is none."""
+        """Check `window_layers`; make it None if all blocks have the window."""
         values = self.to_dict()
         if values["window_layers"] is None:
             return
@@ -122,6 +122,7 @@ class Config:
         return eos_id if isinstance(eos_id, tuple) else (eos_id,)
 
     def _check_ids(self, vocab_size: int, *names: str) -> None:
+        """Raise ValueError if one of these special ids is outside the vocabulary."""
         eos_id = getattr(self, "eos_id", None)
         if "eos_id" in names and isinstance(eos_id, list | tuple):
             require(len(eos_id) > 0, "eos_id", eos_id, "one or more ids")
@@ -250,7 +251,7 @@ def known(cls: type, values: dict[str, Any], what: str) -> dict[str, Any]:
     """Return the values if they fit a dataclass: known fields of the right types, none missing.
 
     Raises:
-        ValueError: If not; names `what` and the known fields, or the field and its type.
+        ValueError: If they do not; names `what` and the known fields, or the field and its type.
     """
     require(isinstance(values, dict), what, values, "a table of fields")
     check_names(cls, values, what)
@@ -278,8 +279,8 @@ def check_types(cls: type, values: dict[str, Any], prefix: str) -> None:
             kinds = (dict,)
         if all(kind in _TYPES for kind in kinds):
             accepted = " or ".join(_TYPES[kind][0] for kind in kinds)
-            fits = any(_TYPES[kind][1](value) for kind in kinds)
-            require(fits, f"{prefix}{name}", value, accepted)
+            has_type = any(_TYPES[kind][1](value) for kind in kinds)
+            require(has_type, f"{prefix}{name}", value, accepted)
 
 
 _TYPES = {

@@ -1,4 +1,4 @@
-"""Checkpoints in Hugging Face's layout that are loaded as they are: imported once, into a cache."""
+"""Cache of imports: a checkpoint in Hugging Face's layout is imported once, when it is loaded."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from keras_transformer.system.files import cache_folder, removed, replacing
 from keras_transformer.system.locks import waiting
 
 CACHE, LOCK = "imported", ".lock"
-FORMAT = 1  # of the imports; those of another number are made again
+FORMAT = 1  # number of the cache's format; imports with another number are made again
 _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 def imported(source: str | os.PathLike, report: Callable[[str], None]) -> Path:
-    """Return the folder of the saved model that a checkpoint was imported as, importing it once.
+    """Return the folder of a checkpoint's import, a saved model; import it if it is not there.
 
     Imports are in `~/.cache/keras_transformer/imported` (or below `XDG_CACHE_HOME`), one for each
-    folder of a checkpoint. A checkpoint whose files have other sizes or times is imported again, in
-    place of the earlier import. Other processes wait meanwhile.
+    folder of a checkpoint. If the sizes or times of a checkpoint's files have changed, it is
+    imported again, in place of the earlier import. Other processes wait meanwhile.
 
     Args:
         source: Folder in Hugging Face's layout; or the name of a model on its hub, whose files are

@@ -1,4 +1,4 @@
-"""Losses of tokens, and of pairs of which one is preferred."""
+"""Losses of tokens, and of pairs of answers of which one is preferred."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def token_weights(labels_BT: Any, pad_id: int, sample_weight: Any = None) -> Any
 
 
 def check_labels(labels: Any, shape: Sequence[int | None]) -> None:
-    """Raise ValueError unless labels have this shape, where both are known."""
-    fits = len(labels.shape) == len(shape)
-    fits = fits and all(x == y or None in (x, y) for x, y in zip(labels.shape, shape, strict=True))
+    """Raise ValueError unless the labels have this shape; unknown sizes fit any."""
+    pairs = zip(labels.shape, shape, strict=False)
+    same = len(labels.shape) == len(shape) and all(x == y or None in (x, y) for x, y in pairs)
     accepted = f"{tuple(shape)}, that of the tokens for which there are predictions"
-    require(fits, "the shape of the labels", tuple(labels.shape), accepted)
+    require(same, "the shape of the labels", tuple(labels.shape), accepted)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -48,8 +48,8 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
     The same definition as `torch.nn.CrossEntropyLoss(label_smoothing=..., ignore_index=...)`. With
     the replicas of a `tf.distribute` strategy, the mean is over the tokens of all replicas, even
     if their numbers differ: each replica returns its share, and the strategy sums the shares. `fit`
-    and `evaluate` report this mean. (With metrics that need logits, Keras computes it: exact if all
-    replicas have the same number of rows.)
+    and `evaluate` report this mean. (With metrics that need logits, Keras computes the mean that is
+    reported: it is exact if all replicas have the same number of rows.)
 
     Args:
         label_smoothing: Probability in [0, 1) that is spread evenly over the vocabulary.
@@ -94,7 +94,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
     def of_hidden(
         self, y_true: Any, hidden: Any, table: Any, sample_weight: Any = None
     ) -> tuple[Any, Any]:
-        """Return the same loss from the input of the output projection; faster in training.
+        """Return the loss of a call, from the input of the output projection; faster in training.
 
         Args:
             y_true: Labels (B, T), integers.
@@ -122,7 +122,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
             hidden: Hidden states (2 B, T, D), those of the second pass after those of the first.
 
         Returns:
-            As `of_hidden`; the likelihood is that of the first pass.
+            The same as `of_hidden`, with the likelihood of the first pass.
         """
         y_true = ops.convert_to_tensor(y_true)
         check_labels(y_true, (None, *hidden.shape[1:-1]))
@@ -154,10 +154,10 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class MaskedSquaredError(keras.losses.Loss):
-    """Mean squared error of the tokens that have a number; labels of the others are NaN.
+    """Mean squared error of the labelled tokens; the labels of others are NaN.
 
     Call arguments:
-        y_true: Numbers (B, T), or NaN.
+        y_true: Labels (B, T), numbers or NaN.
         y_pred: Predictions (B, T, 1).
         sample_weight: Optional weights (B,) or (B, T).
     """
@@ -175,7 +175,7 @@ class MaskedSquaredError(keras.losses.Loss):
         return ops.sum(ops.square(y_pred - known_BT) * weight_BT) / ops.maximum(total, 1e-9)
 
     def batch_weight(self, y_true: Any, sample_weight: Any = None) -> Any:
-        """Return the number of tokens that have a number, or the sum of their weights."""
+        """Return the number of labelled tokens (label not NaN), or the sum of their weights."""
         return ops.sum(self._weights(y_true, sample_weight))
 
     def _weights(self, y_true, sample_weight):
@@ -188,16 +188,16 @@ class MaskedSquaredError(keras.losses.Loss):
 
 
 def alignment_loss(weights_BTS: Any, alignment_BT: Any, counts_BT: Any) -> Any:
-    """Return the sum of -log(attention to the aligned source token), per target token.
+    """Return the mean over target tokens of -log(attention to the aligned source token).
 
-    The loss of alignments of Garg et al. 2019, section 4.2. On several replicas, the mean of their
-    results is that of all rows.
+    This is the alignment loss of Garg et al. 2019, section 4.2. With several replicas, the mean of
+    their results is the loss of all rows.
 
     Args:
         weights_BTS: Weights of one attention head; rows sum to 1.
         alignment_BT: Place of the source token that each target token translates; below 0: none,
-            such tokens add nothing.
-        counts_BT: Whether a target token counts: it is not padding.
+            and the token adds nothing to the sum.
+        counts_BT: Boolean, whether a target token counts in the division: it is not padding.
     """
     places_BT1 = ops.expand_dims(ops.maximum(alignment_BT, 0), -1)
     weight_BT = ops.cast(ops.take_along_axis(weights_BTS, places_BT1, axis=-1)[..., 0], "float32")
@@ -213,8 +213,8 @@ def log_probabilities(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
     """Return log p of the labels of each row, (R,), and their number, (R,).
 
     Args:
-        y_true: (R, 1 + T): a reference log-probability, then labels; those below 0, of prompts and
-            padding, do not count. Floats hold labels exactly up to 2^24.
+        y_true: (R, 1 + T): a reference log-probability, then labels. Labels below 0 (prompts and
+            padding) do not count. Floats hold labels exactly up to 2^24.
         y_pred: Logits (R, T, V).
     """
     labels_RT = ops.cast(y_true[:, 1:], "int32")
@@ -228,7 +228,8 @@ class PreferenceLoss(keras.losses.Loss):
     """Loss of pairs of answers to a prompt, of which one is preferred to the other.
 
     Rows 2i and 2i + 1 of a batch are the preferred and the other answer of pair i. With
-    r = log p(answer) - log p_reference(answer) and h = r_preferred - r_other, the mean of
+    r = log p(answer) - log p_reference(answer) and h = r_preferred - r_other, the loss is the mean
+    of
 
     - "sigmoid": -log sigmoid(beta h), DPO (Rafailov et al. 2023, equation 7);
     - "ipo": (h - 1 / (2 beta))^2, with r per token (Azar et al. 2023, equation 17);
@@ -236,7 +237,7 @@ class PreferenceLoss(keras.losses.Loss):
     - "cpo": -log sigmoid(beta h) with r = log p(answer), plus the negative log-likelihood per token
       of the preferred answers (Xu et al. 2024, equations 3 to 5). It needs no reference.
 
-    Pairs without labels, which fill a batch, do not count.
+    Pairs without labels, which only fill a batch, do not count.
 
     Args:
         kind: One of "sigmoid", "ipo", "hinge", "cpo".
@@ -284,12 +285,12 @@ class PreferenceLoss(keras.losses.Loss):
         return loss
 
     def batch_weight(self, y_true: Any, sample_weight: Any = None) -> Any:
-        """Return the number of pairs that count."""
+        """Return the number of pairs that have labels."""
         count_R = ops.sum(ops.cast(y_true[:, 1:] >= 0, "float32"), axis=1)
         return ops.sum(ops.cast(count_R[0::2] * count_R[1::2] > 0, "float32"))
 
     def rewards(self, y_true: Any, y_pred: Any) -> tuple[Any, Any, Any]:
-        """Return r of each row (2B,), its log-probability, and its number of labels."""
+        """Return r, the log-probability and the number of labels of each row, (2B,) each."""
         log_prob_R, count_R = log_probabilities(y_true, y_pred)
         if self.kind == "cpo":
             return log_prob_R, log_prob_R, count_R
@@ -306,7 +307,7 @@ class PreferenceLoss(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class RewardLoss(keras.losses.Loss):
-    """-log sigmoid(score of the preferred - score of the other), the mean over pairs.
+    """Mean over pairs of -log sigmoid(score of the preferred answer - score of the other).
 
     The model of Bradley and Terry 1952, as in Ouyang et al. 2022, equation 1. Rows 2i and 2i + 1
     of a batch are the preferred and the other answer of pair i.

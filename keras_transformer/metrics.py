@@ -84,7 +84,7 @@ class PreferenceAccuracy(keras.metrics.Metric):
     """Share of pairs whose preferred answer has the higher reward, see `PreferenceLoss`.
 
     Args:
-        kind: That of the loss; "reward" if `y_pred` are scores (2B, 1) of a reward model.
+        kind: `kind` of the loss; or "reward", for scores (2B, 1) of a reward model as `y_pred`.
     """
 
     def __init__(self, kind: str = "sigmoid", name: str = "accuracy", **kwargs: Any):

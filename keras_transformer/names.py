@@ -1,12 +1,12 @@
-"""Names that other programs give to our options: an error then names the one that was meant."""
+"""Names of our options in other programs, so that an error can suggest ours."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable
 
-# By their name, ours: those that a class has of these, such as one number of layers or two. Names
-# that differ from ours by a letter or two are found without the table.
+# Our names for each foreign name. An error suggests those that the class has, such as one number of
+# layers or two. Names that differ from ours by a letter or two need no entry.
 THEIRS = {
     # KerasHub, and KerasNLP before it
     "intermediate_dim": ("d_ff",),
@@ -101,8 +101,8 @@ def advice(unknown: Iterable[str], accepted: Collection[str]) -> str:
     """Return the end of an error: the names that were probably meant, if any, and all accepted."""
     meant: dict[str, None] = {}
     for name in map(str, unknown):
-        ours = [x for x in THEIRS.get(name, ()) if x in accepted]
-        meant |= dict.fromkeys(ours or difflib.get_close_matches(name, sorted(accepted), n=1))
+        names = [x for x in THEIRS.get(name, ()) if x in accepted]
+        meant |= dict.fromkeys(names or difflib.get_close_matches(name, sorted(accepted), n=1))
     question = f", did you mean {' and '.join(map(repr, meant))}?" if meant else ""
     return f"{question}; accepted are {sorted(accepted)}"
 

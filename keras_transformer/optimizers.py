@@ -17,8 +17,8 @@ from keras_transformer.backend import (
 )
 from keras_transformer.config import require
 
-DECAYS = ("linear", "cosine", "cooldown")  # to zero at the end of a run
-COOLDOWN = 0.2  # share of a run
+DECAYS = ("linear", "cosine", "cooldown")  # these end at zero
+COOLDOWN = 0.2  # share of a run in which "cooldown" falls to zero
 UNDECAYED = ["(^|/)(bias|gamma|beta|scale)$"]  # paths of biases and of the weights of norms
 
 
@@ -36,9 +36,9 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         total_steps: Update at which the rate reaches zero, more than `warmup_steps`; None: the
             paper's inverse square root.
         name: Name of the schedule.
-        decay: How it falls to zero: "linear"; "cosine", a half period (Loshchilov and Hutter 2017,
-            equation 5, without restarts); or "cooldown", the inverse square root until the last
-            fifth of the run, and linearly from there (Zhai et al. 2022, section 3.5).
+        decay: How the rate falls to zero: "linear"; "cosine", a half period (Loshchilov and Hutter
+            2017, equation 5, without restarts); or "cooldown", the inverse square root until the
+            last fifth of the run, and linearly from there (Zhai et al. 2022, section 3.5).
 
     Raises:
         ValueError: If an argument is not positive, `decay` is unknown, or `total_steps` is within
@@ -138,10 +138,10 @@ class Adam(keras.optimizers.Adam):
             accumulated.assign_add(gradient)
 
     def _update_model_variables_moving_average(self, trainable_variables):
-        """Let the average forget the first weights sooner: with a smaller decay at first.
+        """Update the average with a smaller decay at first, to forget the first weights sooner.
 
-        As Marian and `tf.train.ExponentialMovingAverage` do; Keras gives the weights of the first
-        update a share of decay^updates.
+        Marian and `tf.train.ExponentialMovingAverage` do the same. With Keras's constant decay, the
+        first weights keep a share of decay^updates.
         """
         if not self.use_ema:
             return
@@ -166,6 +166,7 @@ class Adam(keras.optimizers.Adam):
         self._update([variable], [gradient], [variable], learning_rate)
 
     def _update(self, values, gradients, variables, learning_rate):
+        """Update all weights in one call of PyTorch's kernel."""
         places = [self._get_variable_index(variable) for variable in variables]
         adam_update(
             values,
@@ -181,15 +182,16 @@ class Adam(keras.optimizers.Adam):
 
 
 def weigh_batches(optimizer: keras.optimizers.Optimizer) -> None:
-    """Let an optimizer that accumulates gradients weigh each batch of an update.
+    """Make an optimizer that accumulates gradients weight each batch of an update.
 
-    Keras's optimizers take the mean of the gradients of the batches, each the gradient of a mean
-    over tokens. From now on it is the mean with the weights that are assigned to
-    `weight_variable(optimizer)` before each batch, 1 by default: with numbers of tokens it is the
-    gradient of one batch of all rows. The gradients are clipped after that. An optimizer that does
-    not accumulate stays as it is.
+    Keras's optimizers average the gradients of the batches, each the gradient of a mean over
+    tokens. From now on this is a weighted average. The weight of each batch is assigned to
+    `weight_variable(optimizer)` before it; the default is 1. With numbers of tokens as weights, the
+    average is the gradient of one batch of all rows. Gradients are clipped after the average. An
+    optimizer that does not accumulate stays as it is.
     """
-    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of a LossScaleOptimizer
+    # A LossScaleOptimizer has the optimizer inside.
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     steps = optimizer.gradient_accumulation_steps
     if not steps or hasattr(optimizer, "accumulated_weights"):
         return
@@ -231,7 +233,7 @@ def weigh_batches(optimizer: keras.optimizers.Optimizer) -> None:
 
 
 def weight_variable(optimizer: Any) -> Any:
-    """Return the variable of a batch's weight, see `weigh_batches`; None: nothing accumulates."""
+    """Return the variable of a batch's weight, see `weigh_batches`; None without accumulation."""
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     return next(iter(getattr(inner, "accumulated_weights", ())), None)
 
@@ -244,8 +246,8 @@ def adam(learning_rate: Any, **options: Any) -> Adam:
         options: Further arguments of `keras.optimizers.Adam`, such as
             `gradient_accumulation_steps` or `global_clipnorm`. With accumulation, Keras 3.15 asks
             a schedule for the rate of each batch, so its steps are batches, not updates. In models
-            of this package, an update is that of one batch of all tokens (`weigh_batches`); in
-            other models, the mean over batches.
+            of this package, an update equals that of one batch with all tokens (`weigh_batches`);
+            in other models, gradients are averaged over batches.
     """
     settings = dict(beta_1=0.9, beta_2=0.98, epsilon=1e-9) | options
     return Adam(learning_rate, **settings)

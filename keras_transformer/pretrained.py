@@ -162,18 +162,19 @@ def load_pretrained(
         return Transcriber(model, texts, hearing_of(folder, texts, model.config), search)
     if isinstance(model, DecoderOnly):
         return CausalLM(model, texts, ChatTemplate.read(folder), search)
-    if found := read_sentence_model(folder, model.config.d_model):
-        pooling, embedding, lowercase = found
+    if sentence_model := read_sentence_model(folder, model.config.d_model):
+        pooling, embedding, lowercase = sentence_model
         return TextEmbedder(model, lowercased(texts) if lowercase else texts, pooling, embedding)
-    own = model.config
-    if own.head == "sequence_classification" and len(own.labels) == 1 and own.takes_pairs:
+    settings = model.config
+    is_scorer = settings.head == "sequence_classification" and len(settings.labels) == 1
+    if is_scorer and settings.takes_pairs:
         length, lowercase = read_scorer(folder)
         return TextScorer(model, lowercased(texts) if lowercase else texts, length)
     return PretrainedModel(model, texts)
 
 
 def checkpoint_folder(source: str | os.PathLike) -> Path:
-    """Return the folder of a checkpoint; that of a model on the hub, once it is downloaded.
+    """Return the folder of a checkpoint; download a model on the hub if it is not in the cache.
 
     Args:
         source: See `load_pretrained`.
@@ -201,7 +202,7 @@ def _config_of(source):
 
 
 def _model(folder, precision, without=()):
-    """Read the model; the tokens in `without` get no probability."""
+    """Return the model of a folder, in which the tokens in `without` have no probability."""
     model = hugging_face.read_model(folder, precision if precision in FLOATS else "float32")
     if without:
         bias = next((x for x in model.weights if x.path == "output_bias/bias"), None)
@@ -214,7 +215,7 @@ def _model(folder, precision, without=()):
 
 
 def _usual_languages(folder, tokenizer):
-    """Return the languages named in the folder; None for one that cannot be chosen.
+    """Return the source and target language that the folder names; None: none that exists.
 
     A target begins with the token of its language, which may be in `generation_config.json`.
     """

@@ -19,11 +19,11 @@ def option(default: Any, check: Check, help: str, **kind: Any) -> Any:
     """Declare an option, a field of a dataclass.
 
     Args:
-        default: Its default value.
-        check: Function of its name and a value other than None that raises ValueError if the value
-            is out of range.
-        help: What it is, for commands and schemas.
-        kind: Further facts about it.
+        default: Default value.
+        check: Function of the option's name and a value other than None that raises ValueError if
+            the value is out of range.
+        help: Description, for commands and schemas.
+        kind: Further metadata, such as `draws=True`.
     """
     return dataclasses.field(default=default, metadata=dict(check=check, help=help, **kind))
 
@@ -42,7 +42,7 @@ def whole(least: int) -> Check:
 
 
 def number(fits: Callable[[Any], bool], accepted: str) -> Check:
-    """Return a check for real numbers that fit; `accepted` says which."""
+    """Return a check for finite numbers for which `fits` is true; errors say `accepted`."""
 
     def check(name, value):
         is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -1,1 +1,1 @@
-"""Analysis of trained models: attention, word alignment, plots."""
+"""Analysis of trained models: attention, word alignment, plots, reports of errors."""

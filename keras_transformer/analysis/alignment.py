@@ -24,7 +24,7 @@ Spans = list[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Attention:
-    """Attention weights of one source and one target, and the tokens they connect.
+    """Attention weights for one source and one target, and the tokens that they connect.
 
     Weights are probabilities: they sum to 1 over the last axis. There are L layers, N heads,
     S source tokens and T target tokens.
@@ -36,11 +36,11 @@ class Attention:
 
     Args:
         source, target: The texts.
-        source_tokens, target_tokens: Readable pieces, including special tokens (EOS, a language,
-            a task's prompt).
-        input_tokens: Input of the decoder: its begin token, then all target tokens but the last.
-        source_spans, target_spans: Start and end of each token in characters of the text, the end
-            excluded; an empty span for a token that is not part of the text.
+        source_tokens, target_tokens: Readable tokens, special ones included (EOS, a language, the
+            prompt of a task).
+        input_tokens: Input of the decoder: BOS, then all target tokens except the last.
+        source_spans, target_spans: Start and end (excluded) of each token in characters of the
+            text; an empty span for tokens that are not part of the text.
         encoder: Self-attention of the source, (L, N, S, S).
         decoder: Self-attention of the target, (L, N, T, T), 0 for later positions.
         cross: Cross-attention from target positions to the source, (L, N, T, S).
@@ -59,12 +59,12 @@ class Attention:
 
 
 def attention(translator: Translator, source: str, target: str) -> Attention:
-    """Return the attention of all layers and heads while a source is translated into a target.
+    """Return the attention of all layers and heads for a source and a given target.
 
     Args:
         translator: Translator with any encoder-decoder model.
         source: Source text.
-        target: Its translation, by the model or from elsewhere.
+        target: A translation of it, by the model or not.
 
     Raises:
         ValueError: If a text is not a string, has no token, or more than the model's `max_length`.
@@ -103,26 +103,26 @@ def align(
 ) -> list[list[tuple[int, int]]]:
     """Align each word of a target with the source word that it translates.
 
-    The alignment follows the cross-attention that `attention_weights.alignment_weights` chooses.
-    The weights of a word are the sum over its pieces.
+    It is the source word with the highest cross-attention weight, see
+    `attention_weights.alignment_weights`; the weights of a word's tokens are added up.
 
-    `python -m benchmarks.alignment` measures it on the embedded grammar.
+    `python -m benchmarks.alignment` measures the alignments on the built-in grammar.
 
     Args:
         translator: Translator with any encoder-decoder model.
         sources, targets: Texts, the same number of each.
-        split: Function that splits a text into words, such as `words` or `spaced_words`; None:
-            `words`.
-        strict: Whether a text that has no token, or more than the model's `max_length`, raises
+        split: Function from a text to the spans of its words, such as `words` or `spaced_words`;
+            None: `words`.
+        strict: Whether a text without tokens, or with more than the model's `max_length`, raises
             ValueError; else it has no pairs, or is cut.
 
     Returns:
-        For each text, pairs (source word, target word), numbered from 0, in the order of the
-        target's words. A word without a token, which the tokenizer drops, has no pair.
+        For each text, pairs (source word, target word) of indices, in the order of the target's
+        words. Words that have no token, because the tokenizer drops them, have no pair.
 
     Raises:
-        ValueError: If the numbers of texts differ, a text is not a string, or the translator has
-            no single encoder-decoder model, but an ensemble or an exported one; see also `strict`.
+        ValueError: If the numbers of texts differ, a text is not a string, or the translator is an
+            ensemble or an exported one; see also `strict`.
     """
     accepted = "one with an encoder-decoder model: an ensemble or an exported one aligns no words"
     shows = isinstance(translator.model, EncoderDecoder)
@@ -147,17 +147,19 @@ def align(
 
 
 def words(text: str) -> list[tuple[int, int]]:
-    """Return (start, end) of each word or symbol of a text in characters, end excluded."""
+    """Return the start and end (excluded), in characters, of each word or symbol of a text."""
     return [match.span() for match in _WORD.finditer(text)]
 
 
 def spaced_words(text: str) -> Spans:
-    """Return (start, end) of each word that white space separates from others, end excluded."""
+    """Return the start and end (excluded), in characters, of each run without white space."""
     return [match.span() for match in re.finditer(r"\S+", text)]
 
 
 def between_words(found: Attention, part: str = "cross") -> tuple[list[str], list[str], Any]:
-    """Return attention between words: the mean over a query's pieces, the sum over a key's.
+    """Return attention between words, from attention between tokens.
+
+    A weight is the mean over the tokens of the query word, and the sum over those of the key word.
 
     Args:
         found: Attention between tokens.
@@ -182,20 +184,20 @@ def between_words(found: Attention, part: str = "cross") -> tuple[list[str], lis
 
 
 def _grouped(text, tokens, spans):
-    """Return words and special tokens in order, and 1 for each token of a word, else 0."""
+    """Return W words and special tokens in order, and a matrix (W, T): 1 for tokens of a word."""
     places = words(text)
-    found = [
+    word_spans = [
         next((word for word in places if word[0] < end and start < word[1]), None)
         if start < end
         else None
         for start, end in spans
     ]
     for i in range(len(tokens) - 2, -1, -1):
-        if tokens[i] == SPACE:  # a lone space belongs to the word that follows
-            found[i] = found[i + 1]
+        if tokens[i] == SPACE:  # a separate space belongs to the next word
+            word_spans[i] = word_spans[i + 1]
     labels, owners = [], []
-    for i, (token, word) in enumerate(zip(tokens, found, strict=True)):
-        if word is None or i == 0 or word != found[i - 1]:
+    for i, (token, word) in enumerate(zip(tokens, word_spans, strict=True)):
+        if word is None or i == 0 or word != word_spans[i - 1]:
             labels.append(token if word is None else text[slice(*word)])
         owners.append(len(labels) - 1)
     members = np.zeros((len(labels), len(tokens)), "float32")
@@ -204,7 +206,12 @@ def _grouped(text, tokens, spans):
 
 
 def _aligned(source_WS, target_WT, weights_TS):
-    """Return the best source word of each target word; both sides are results of `members_of`."""
+    """Return the pairs of a target word and its source word with the highest weight.
+
+    Args:
+        source_WS, target_WT: Results of `members_of` for both sides.
+        weights_TS: Cross-attention weights.
+    """
     length, width = target_WT.shape[1], source_WS.shape[1]
     weights_WW = target_WT @ weights_TS[:length, :width] @ source_WS.T
     weights_WW[:, ~source_WS.any(axis=1)] = -1  # never chosen
@@ -213,15 +220,24 @@ def _aligned(source_WS, target_WT, weights_TS):
 
 
 def members_of(words, spans):
-    """Return 1 where a piece has characters of a word, else 0: (words, pieces)."""
+    """Return a matrix (words, tokens) with 1 for tokens that have characters of the word, else 0.
+
+    Args:
+        words: Start and end of each word, in characters.
+        spans: Start and end of each token.
+    """
     starts, ends = np.array(spans).T
     return np.array([(starts < end) & (ends > start) for start, end in words], "float32")
 
 
 def _encoded(translator, sources, targets, names, strict=True):
-    """Return the ids of both sides; if not `strict`, none of a text without tokens."""
+    """Return the ids of sources and targets, special tokens included.
+
+    If a text has no tokens or is too long, raise ValueError with `strict`; else return [] for it,
+    or cut it.
+    """
     tokenizer, limit = translator.tokenizer, translator.model.config.max_length
-    found = []
+    sides = []
     for name, texts, language in zip(names, (sources, targets), ("source", "target"), strict=True):
         texts = checked_texts(texts, name)
         rows = getattr(tokenizer, f"encode_{language}")(texts)
@@ -239,17 +255,17 @@ def _encoded(translator, sources, targets, names, strict=True):
                 rows[i] = frame.around(content, limit)
             if not has_tokens:
                 rows[i] = []
-        found.append(rows)
-    if len(found[0]) != len(found[1]):
+        sides.append(rows)
+    if len(sides[0]) != len(sides[1]):
         raise ValueError(
-            f"sources and targets must have the same length, got {len(found[0])} and "
-            f"{len(found[1])}"
+            f"sources and targets must have the same length, got {len(sides[0])} and "
+            f"{len(sides[1])}"
         )
-    return found
+    return sides
 
 
 def _spans(tokenizer: Tokenizer, language: str, text: str, ids: Sequence[int]) -> Spans:
-    """Return the spans in the text of ids that include special tokens."""
+    """Return the start and end of each id in the text; empty spans for special tokens."""
     frame = getattr(tokenizer, f"{language}_frame")
     count = len(ids) - len(frame.before) - len(frame.after)  # fewer if the text was cut
     spans = [(0, 0)] * len(frame.before) + tokenizer.spans(language, text)[:count]
@@ -259,10 +275,10 @@ def _spans(tokenizer: Tokenizer, language: str, text: str, ids: Sequence[int]) -
 def _names(
     tokenizer: Tokenizer, language: str, text: str, ids: Sequence[int], spans: Spans
 ) -> list[str]:
-    """Return readable pieces of ids."""
+    """Return the ids as readable tokens."""
     try:
         pieces = dict(enumerate(tokenizer.pieces_of(language)))
-    except ValueError:  # no list of pieces: take their text instead
+    except ValueError:  # the tokenizer does not list its pieces: use the characters of the text
         pieces = {}
     special = {tokenizer.pad_id: "<pad>", tokenizer.bos_id: "<s>", tokenizer.eos_id: "</s>"}
     names = (

@@ -1,4 +1,4 @@
-"""Attention heads ranked by how often they connect two words whose relation is known."""
+"""Ranking of attention heads by how often they connect two words with a known relation."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Links = Sequence[Sequence[tuple[int, int]]]
 
 @dataclass(frozen=True)
 class Head:
-    """An attention head and how well it follows a relation.
+    """An attention head, and how often it follows a relation.
 
     Args:
-        layer, head: Its place, both from 0.
-        accuracy: Share of the queries whose word with the highest weight is the right one.
-        weight: Mean weight of the right word, special tokens included in the sum of 1.
+        layer, head: Its layer and its index in the layer, both from 0.
+        accuracy: Fraction of the queries whose highest weight is on the right word.
+        weight: Mean weight of the right word; the weights of all words and special tokens sum to 1.
     """
 
     layer: int
@@ -40,10 +40,10 @@ class Ranking:
 
     Args:
         heads: All heads, the most accurate first.
-        chance: Accuracy of a head that picks any word that the query sees.
-        distance: The most frequent distance in words from query to key.
-        distance_accuracy: Accuracy of a head that always picks the word at that distance.
-        links: Number of queries.
+        chance: Accuracy of a head that picks a random word among those visible to the query.
+        distance: The most frequent distance from query to key, in words.
+        distance_accuracy: Accuracy of a head that always picks the word at this distance.
+        links: Number of links.
     """
 
     heads: list[Head]
@@ -60,41 +60,41 @@ def rank_heads(
     links: Links,
     part: str = "encoder",
 ) -> Ranking:
-    """Rank the heads of a translator by how often their highest weight is on a known word.
+    """Rank the heads of a translator by how often their highest weight is on a given word.
 
-    The query's weights are the mean over its tokens, a key's are the sum over its tokens; special
-    tokens are not chosen. Accuracy and the baseline of one fixed distance follow Clark et al. 2019
-    ("What Does BERT Look At?", section 4.2).
+    A weight is the mean over the tokens of the query word, and the sum over those of the key word;
+    special tokens are left out. Accuracy and the baseline of a fixed distance follow Clark et al.
+    2019 ("What Does BERT Look At?", section 4.2).
 
     Args:
         translator: Translator with any encoder-decoder model.
         sources, targets: Texts, the same number of each.
-        links: For each pair of texts, pairs (query word, key word), numbered as in
-            `alignment.words`. Queries of "encoder" are words of the source; those of "decoder" and
-            "cross" are words of the target, and what counts is the attention that predicts them.
-            Keys of "decoder" are words of the target that were read before.
+        links: For each pair of texts, pairs (query word, key word) of indices in the result of
+            `alignment.words`. Queries of "encoder" are words of the source. Queries of "decoder"
+            and "cross" are words of the target: the attention that predicts them counts. Keys of
+            "decoder" are earlier words of the target.
         part: "encoder", "decoder" or "cross".
 
     Raises:
         ValueError: If `part` is unknown, the lengths differ, there are no links, a word does not
-            exist or has no token, a query of "decoder" does not see its key, or a text does not
-            fit the model.
+            exist or has no token, the key of a link is not visible to its query, or a text is
+            longer than the model's `max_length`.
     """
     require(part in PARTS, "part", part, f"one of {PARTS}")
     counts = len(sources), len(targets), len(links)
     require(len({*counts}) == 1, "sources, targets, links", counts, "of the same length")
     require(any(map(len, links)), "links", 0, "at least one in all")
     hits, weights, seen, distances = [], [], [], Counter()
-    for source, target, own in zip(sources, targets, links, strict=True):
-        if not own:
+    for source, target, pairs in zip(sources, targets, links, strict=True):
+        if not pairs:
             continue
         weights_LNWW = _of_words(attention(translator, source, target), part)
-        for query, key in own:
+        for query, key in pairs:
             row_LNW = weights_LNWW[:, :, query] if query in range(weights_LNWW.shape[2]) else None
-            fits = row_LNW is not None and key in range(row_LNW.shape[-1])
-            fits = fits and bool(row_LNW[..., key].any())
+            is_seen = row_LNW is not None and key in range(row_LNW.shape[-1])
+            is_seen = is_seen and bool(row_LNW[..., key].any())
             accepted = f"a query and a key with tokens that it sees, in {source!r:.60}"
-            require(fits, "links", (query, key), accepted)
+            require(is_seen, "links", (query, key), accepted)
             hits.append(row_LNW.argmax(axis=-1) == key)
             weights.append(row_LNW[..., key])
             seen.append(row_LNW.any(axis=(0, 1)).sum())
@@ -112,7 +112,7 @@ def rank_heads(
 
 
 def neighbours(texts: Iterable[str], distance: int) -> list[list[tuple[int, int]]]:
-    """Return links from each word of each text to the word at a distance: 1 is the next word."""
+    """Return links from each word of each text to the word at a distance, where 1 is the next."""
     return [
         [(i, i + distance) for i in range(count) if 0 <= i + distance < count]
         for count in (len(words(text)) for text in texts)
@@ -122,25 +122,27 @@ def neighbours(texts: Iterable[str], distance: int) -> list[list[tuple[int, int]
 def grammar_rankings(
     translator: Translator, count: int = 200, seed: int = 0
 ) -> dict[tuple[str, str], Ranking]:
-    """Rank the heads of an English-German translator for relations that the grammar knows.
+    """Rank the heads of an English-German translator for relations in the built-in grammar.
 
     Args:
-        translator: Translator that knows the words of the embedded grammar.
-        count: Sentences for each relation, at least 1.
+        translator: Translator that was trained on sentences of the built-in grammar.
+        count: Number of sentences per relation, at least 1.
         seed: Seed of the sentences.
 
     Returns:
-        Rankings by relation and kind of attention: ("antecedent", "encoder"). Relations are "next
-        word", "same word" and "previous word", on sentences of all kinds, and those of
+        Rankings by relation and kind of attention, such as ("antecedent", "encoder"). Relations are
+        "next word", "same word" and "previous word", in sentences of all types, and those of
         `demo.relations.linked_pairs`.
     """
-    found = {}
+    rankings = {}
     sources, targets = zip(*demo.pairs(count, seed), strict=True)
     for name, distance in {"previous word": -1, "same word": 0, "next word": 1}.items():
         links = neighbours(sources, distance)
-        found[name, "encoder"] = rank_heads(translator, sources, targets, links)
+        rankings[name, "encoder"] = rank_heads(translator, sources, targets, links)
     links = neighbours(targets, -1)
-    found["previous word", "decoder"] = rank_heads(translator, sources, targets, links, "decoder")
+    rankings["previous word", "decoder"] = rank_heads(
+        translator, sources, targets, links, "decoder"
+    )
     for name in ("separable prefix", "antecedent"):
         linked = linked_pairs(name, count, seed)
         sources, targets = [x.english for x in linked], [x.german for x in linked]
@@ -148,29 +150,29 @@ def grammar_rankings(
         german = [_words_at(x.german, x.german_link) for x in linked]
         if english[0][0] is not None:
             links = [[x] for x in english]
-            found[name, "encoder"] = rank_heads(translator, sources, targets, links)
+            rankings[name, "encoder"] = rank_heads(translator, sources, targets, links)
         links = [[x] for x in german]
-        found[name, "decoder"] = rank_heads(translator, sources, targets, links, "decoder")
+        rankings[name, "decoder"] = rank_heads(translator, sources, targets, links, "decoder")
         links = [[(x[0], y[1])] for x, y in zip(german, english, strict=True)]
-        found[name, "cross"] = rank_heads(translator, sources, targets, links, "cross")
-    return found
+        rankings[name, "cross"] = rank_heads(translator, sources, targets, links, "cross")
+    return rankings
 
 
 def _words_at(text, places):
-    """Return the numbers of the words that begin at places of a text."""
+    """Return the indices of the words that contain given characters of a text; None for None."""
     starts = [start for start, _ in words(text)]
     return tuple(None if x is None else bisect.bisect_right(starts, x) - 1 for x in places)
 
 
-def _of_words(found: Attention, part: str) -> np.ndarray:
+def _of_words(maps: Attention, part: str) -> np.ndarray:
     """Return attention between words, without special tokens: (L, N, queries, keys)."""
-    source = members_of(words(found.source), found.source_spans)
-    target = members_of(words(found.target), found.target_spans)
-    read = members_of(words(found.target), [(0, 0), *found.target_spans[:-1]])
+    source = members_of(words(maps.source), maps.source_spans)
+    target = members_of(words(maps.target), maps.target_spans)
+    read = members_of(words(maps.target), [(0, 0), *maps.target_spans[:-1]])
     queries_WT, keys_WS = {
         "encoder": (source, source),
         "decoder": (target, read),
         "cross": (target, source),
     }[part]
     mean_WT = queries_WT / np.maximum(queries_WT.sum(axis=1, keepdims=True), 1)
-    return mean_WT @ getattr(found, part) @ keys_WS.T
+    return mean_WT @ getattr(maps, part) @ keys_WS.T

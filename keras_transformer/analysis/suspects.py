@@ -1,4 +1,4 @@
-"""Signs of bad translations that need no reference: repetitions, copies, lost numbers, lengths."""
+"""Signs of errors in translations, without references: repetitions, copies, numbers, lengths."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from keras_transformer.analysis.alignment import words
 from keras_transformer.config import require
 from keras_transformer.text.tokenizer import checked_texts
 
-NGRAM = 4  # words of a repeated sequence
-COPIED = 4  # words of a sequence that source and translation share
-RATIO, SLACK = 2.0, 10  # of lengths in characters
+NGRAM = 4  # number of words of a sequence that counts as repeated
+COPIED = 4  # number of successive source words in a translation that count as a copy
+RATIO, SLACK = 2.0, 10  # accepted factor and difference of lengths in characters
 _NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d+(?:[.,:'’]\d+)*")
 
 SIGNS = {
@@ -28,16 +28,16 @@ SIGNS = {
 
 
 def suspects(sources: Sequence[str], translations: Sequence[str]) -> dict[str, list[int]]:
-    """Return the translations that show signs of an error, none of which is a proof.
+    """Return the translations that show signs of an error; a sign is not a proof.
 
     In scripts without spaces between words, each character counts as a word.
 
     Args:
         sources: Source texts.
-        translations: Their translations.
+        translations: Translations, one per source.
 
     Returns:
-        For each of `SIGNS`, the indices of the translations that show it.
+        For each sign in `SIGNS`, the indices of the translations that show it.
 
     Raises:
         ValueError: If the numbers of texts differ.
@@ -62,12 +62,13 @@ def suspects(sources: Sequence[str], translations: Sequence[str]) -> dict[str, l
 
 
 def _split(text):
-    """Return the words, without punctuation."""
+    """Return the words of a text, without punctuation."""
     parts = (text[start:end] for start, end in words(text))
     return [part for part in parts if any(map(str.isalnum, part))]
 
 
 def _repetitions(tokens):
+    """Return the number of repeated n-grams, doubled phrases and words three times in a row."""
     tokens = [token.lower() for token in tokens]
     ngrams = Counter(zip(*(tokens[i:] for i in range(NGRAM)), strict=False))
     again = sum(count - 1 for count in ngrams.values())
@@ -89,7 +90,7 @@ def _is_copied(source, translation):
 
 
 def _numbers(text):
-    """Count the numbers of a text; separators do not matter: 1,000 and 1.000 are equal."""
+    """Return the numbers of a text with their counts; 1,000 and 1.000 count as equal."""
     return Counter(re.sub(r"\D", "", number) for number in _NUMBER.findall(text))
 
 

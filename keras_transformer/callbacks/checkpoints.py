@@ -32,7 +32,7 @@ from keras_transformer.weights.state import (
 LOG = "log.csv"  # in a run's folder
 # Entries of `run` that count its steps, over which the learning rate decays.
 _LENGTHS = {"steps", "total_steps"}
-_ASKED = 16  # batches after which processes ask each other whether to stop
+_ASKED = 16  # batches between two exchanges of whether to stop, among several processes
 
 
 class TrainingStopped(Exception):  # noqa: N818 - not an error
@@ -63,10 +63,10 @@ class Checkpoints(keras.callbacks.Callback):
             never.
         mode: Whether a higher ("max") or a lower ("min") value is better.
         run: Plain values that identify the run; the checkpoints of another run are rejected.
-        every: Batches between two saves inside an epoch, which a killed run then resumes from;
-            None: only the ends of epochs are saved, and where a run is stopped.
-        log: File of comma-separated values to write the history to, a row for each epoch; it is
-            written anew with each checkpoint. None: none.
+        every: Batches between two saves inside an epoch, from which a killed run resumes; None:
+            the state is saved only at the ends of epochs and where a run is stopped.
+        log: CSV file to write the history to, a row for each epoch; it is rewritten with each
+            checkpoint. None: no such file.
 
     Attributes:
         stopping: Set it to True, for example in a signal handler, to end `fit` with
@@ -106,14 +106,14 @@ class Checkpoints(keras.callbacks.Callback):
         self.history: list[dict[str, float]] = []
         self._random_state: dict[str, np.ndarray] | None = None
         self._step, self._seconds = 0, 0.0  # done in the epoch of `unfinished`
-        if found := latest(self.folder):
-            state = read_state(found)
+        if checkpoint := latest(self.folder):
+            state = read_state(checkpoint)
             _same_run(self.folder, state["run"], self.run)
             self.history = state["history"]
             self._step, self._seconds = state.get("step", 0), state.get("seconds", 0.0)
             if patience is not None and not all(monitor in logs for logs in self.history):
                 raise ValueError(
-                    f"monitor must be in each epoch's logs of {found}, got {monitor!r}"
+                    f"monitor must be in each epoch's logs of {checkpoint}, got {monitor!r}"
                 )
 
     @property
@@ -134,7 +134,7 @@ class Checkpoints(keras.callbacks.Callback):
         return self.epoch - (self.best() or 0) >= self.patience
 
     def best(self, logs: dict[str, float] | None = None) -> int | None:
-        """Return the number of the epoch with the best `monitor`, from 1; None: it is not known.
+        """Return the number of the epoch with the best `monitor`, from 1; None: an epoch lacks it.
 
         Args:
             logs: Logs of an epoch that is not yet in the history; None: none.
@@ -159,7 +159,7 @@ class Checkpoints(keras.callbacks.Callback):
         callbacks: Sequence[keras.callbacks.Callback] = (),
         **options: Any,
     ) -> None:
-        """Train a model from the last checkpoint, even inside an epoch, to the last epoch.
+        """Train a model to the last epoch, resuming from the last checkpoint, even inside an epoch.
 
         Args:
             model: A compiled model.
@@ -201,8 +201,8 @@ class Checkpoints(keras.callbacks.Callback):
             )
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        if found := latest(self.folder):
-            self._random_state = restore_state(found, self.model)
+        if checkpoint := latest(self.folder):
+            self._random_state = restore_state(checkpoint, self.model)
             self._write_log()  # a kill can come between a checkpoint and its row
         if self.finished:
             self.model.stop_training = True
@@ -247,7 +247,7 @@ class Checkpoints(keras.callbacks.Callback):
         self._write_log()
         if current().index == 0:
             for path in (*self.paths()[: -self.keep], self.folder / UNFINISHED):
-                (path / STATE).unlink(missing_ok=True)  # first: without it, it is no checkpoint
+                (path / STATE).unlink(missing_ok=True)  # first: it marks a checkpoint
                 shutil.rmtree(path, ignore_errors=True)
         if self._stops(None):
             raise TrainingStopped(f"after epoch {self.epoch}")
@@ -255,6 +255,7 @@ class Checkpoints(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def _write_log(self):
+        """Write the history as a CSV file with a row for each epoch."""
         if self.log is None or current().index:  # of several processes, the first reports
             return
         rows = [{"epoch": i, **logs} for i, logs in enumerate(self.history, 1)]
@@ -275,6 +276,7 @@ class Checkpoints(keras.callbacks.Callback):
 
 
 def _same_run(folder, saved, asked):
+    """Raise ValueError if the options of a run differ from those in its checkpoints."""
     differing = sorted(k for k in saved.keys() | asked.keys() if saved.get(k) != asked.get(k))
     if differing:
         changes = ", ".join(_change(k, saved.get(k), asked.get(k)) for k in differing)

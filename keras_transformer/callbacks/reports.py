@@ -94,8 +94,8 @@ class Progress(keras.callbacks.Callback):
         self.checkpoints = checkpoints
         self.seconds = 0.0
         self.tokens_per_second = 0.0
-        self._since: float | None = None  # the end of the first batch
-        self._epochs = 0.0  # ended since then
+        self._since: float | None = None  # time at which the first batch ended
+        self._epochs = 0.0  # epochs that have ended since then
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch = epoch
@@ -103,7 +103,7 @@ class Progress(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         now = time.perf_counter()
-        if batch == 0:  # it compiles, which tells nothing about the others
+        if batch == 0:  # it includes compilation, so its time says nothing about the others
             self._first_done = now
             self._since = self._since or now
             return
@@ -139,7 +139,7 @@ class Progress(keras.callbacks.Callback):
         )
 
     def _left(self, epoch):
-        """Return the time left, with that of validation and of the other callbacks."""
+        """Return the time left as a text, with that of validation and the other callbacks."""
         steps, before = self.params["steps"], self.params.get("first_step", 0)
         self._epochs += steps / (before + steps)
         per_epoch = (time.perf_counter() - self._since) / self._epochs

@@ -21,7 +21,7 @@ from keras_transformer.cli.evaluate import evaluate
 from keras_transformer.cli.generate import generate
 from keras_transformer.cli.launch import launch
 from keras_transformer.cli.plot import app as plot
-from keras_transformer.cli.plot_heads import draw_heads
+from keras_transformer.cli.plot_heads import plot_attention_heads
 from keras_transformer.cli.rank import rank
 from keras_transformer.cli.report import report
 from keras_transformer.cli.rerank import tune_reranking
@@ -87,7 +87,7 @@ for command in (compare, report, calibrate, tune_reranking):
     app.command(cls=Command)(command)
 for command in (serve, export, average, merge, shortlist, info):
     app.command(cls=Command)(command)
-plot.command("heads", cls=Command)(draw_heads)
+plot.command("heads", cls=Command)(plot_attention_heads)
 app.add_typer(plot, name="plot")
 
 

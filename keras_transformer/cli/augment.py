@@ -31,8 +31,7 @@ Output = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="File of pairs to write, for --train: source, tab, target. The same command goes on "
-        "where it was stopped.",
+        help="File of pairs to write, for --train: source, tab, target. The same command resumes.",
     ),
 ]
 ChunkSize = Annotated[
@@ -46,7 +45,8 @@ def back_translate(
     input_file: Input,
     output: Output,
     tag: Annotated[
-        str, typer.Option(help="Word before each source, by which the model knows it; '' for none.")
+        str,
+        typer.Option(help="Tag before each source: it is back-translated; '' for none."),
     ] = "<BT>",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
     chunk_size: ChunkSize = 2048,
@@ -59,8 +59,8 @@ def back_translate(
 ) -> None:
     """Translate monolingual text back into the source language, as training text.
 
-    FOLDER is a translator of the other direction. Its sampled translations are the sources, with a
-    tag before them, and the lines of the input the targets (Caswell et al. 2019).
+    FOLDER is a translator in the reverse direction. The source of each pair is a sampled
+    translation with a tag before it; the target is a line of the input (Caswell et al. 2019).
 
     \b
     Example, for a translator from English to German:
@@ -97,8 +97,8 @@ def distill(
     reference: Annotated[
         Path | None,
         typer.Option(
-            help="The lines' translations: of the hypotheses, only the one closest to it is "
-            "written."
+            help="Reference translations of the lines; only the hypothesis closest to the "
+            "reference is written."
         ),
     ] = None,
     num_hypotheses: Annotated[
@@ -163,7 +163,7 @@ def _write(
     text_field: str | None,
     chunk_size: int,
 ) -> None:
-    """Write the pairs of each chunk of lines."""
+    """Write the pairs of each chunk of lines; resume after the chunks that are written already."""
     from keras_transformer.data.resumable import write_in_chunks
 
     run |= {"text_field": text_field} if text_field is not None else {}

@@ -38,11 +38,12 @@ def calibrate(
     target_language: TargetLanguage = None,
     **search: Any,
 ) -> None:
-    """Learn from validation data which quality a translator's confidence stands for.
+    """Learn from validation data to estimate the quality of translations from their confidence.
 
     Write the file quality.json into FOLDER. `report` then estimates the quality of each translation
-    without its reference, and so do `serve` and its page. Give the options of the search that will
-    be used. Print how the estimates correlate with the chrF of these sentences.
+    without its reference, and so do `serve` and its page. Give the search options that will be used
+    later: the calibration is valid only for these. Print how the estimates correlate with the chrF
+    of these sentences.
 
     \b
     Example:
@@ -61,10 +62,10 @@ def calibrate(
     read_config(folder, "translator")  # an exported one has no place for the file
     translator = Translator.load(folder, precision, source_language, target_language)
     sources, references = read_sides(translator, source, reference)
-    given = dict(tokens_per_batch=tokens_per_batch)
-    translations = translator.translate(sources, **given, **search)
-    fitted = QualityEstimator.fit(translator, sources, translations, references, **given, **search)
+    limit = dict(tokens_per_batch=tokens_per_batch)
+    translations = translator.translate(sources, **limit, **search)
+    fitted = QualityEstimator.fit(translator, sources, translations, references, **limit, **search)
     fitted.save(folder)
     chrf = sentence_chrf(translations, references)
-    found = correlation(fitted.estimate(translator, sources, translations, **given), chrf)
-    typer.echo(table({"file": folder / QUALITY, "sentences": fitted.sentences, **found}))
+    correlations = correlation(fitted.estimate(translator, sources, translations, **limit), chrf)
+    typer.echo(table({"file": folder / QUALITY, "sentences": fitted.sentences, **correlations}))

@@ -72,14 +72,14 @@ def chat(
 
 
 def reply_to_lines(stream: Callable[[list], Iterable[str]], lines: Iterable[str]) -> None:
-    """Print one line for the chat in each line of JSON.
+    """Print the reply to the chat in each line of JSON; each reply is one line.
 
     Args:
         stream: Function from messages to the pieces of a reply.
         lines: Lines of stdin; blank ones are skipped.
 
     Raises:
-        ValueError: If a line is no chat, or its chat cannot be replied to; names the line.
+        ValueError: If a line is not a chat, or the chat gets no reply; names the line.
     """
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -93,21 +93,21 @@ def reply_to_lines(stream: Callable[[list], Iterable[str]], lines: Iterable[str]
 def _messages(line):
     """Return the messages in a line of JSON."""
     try:
-        found = json.loads(line)
+        messages = json.loads(line)
     except ValueError as error:
         form = '[{"role": "user", "content": "Hello"}]'
         raise ValueError(f"expected a JSON list of messages such as {form}: {error}") from error
-    if isinstance(found, dict):
-        require("messages" in found, "an object", found, 'one with "messages"')
-        return found["messages"]
-    return found
+    if isinstance(messages, dict):
+        require("messages" in messages, "an object", messages, 'one with "messages"')
+        return messages["messages"]
+    return messages
 
 
 def talk(stream: Callable[[list], Iterable[str]], console: Console, ask: Callable[[], str]) -> None:
     """Chat until the user ends it.
 
-    A reply that Ctrl-C stops stays in the chat as far as it came. A message that cannot be replied
-    to, because the chat is longer than the model, is left out.
+    If Ctrl-C stops a reply, its beginning stays in the chat. A message that gets no reply, because
+    the chat is too long for the model, is removed.
 
     Args:
         stream: Function from messages to the pieces of a reply.

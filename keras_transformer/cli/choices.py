@@ -1,4 +1,4 @@
-"""Which options of `translate` go together."""
+"""Checks of options of `translate` that exclude or need each other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from keras_transformer.config import require
 from keras_transformer.search import SAMPLE, Search
 
-DRAWS = tuple(Search.names(draws=True))  # options of samples alone
+DRAWS = tuple(Search.names(draws=True))  # options for sampling only
 _ALSO = ("tokens_per_batch", "strict", "seed", "prefix", "prefix_file", "alignments")
 
 
@@ -17,7 +17,7 @@ def refuse(accepted: str, **options: Any) -> None:
 
     Args:
         accepted: What the error asks for, such as "left out with --mbr".
-        options: Values by name; None, False, 0 and empty lists are not given.
+        options: Values by name; None, False, 0 and empty lists count as not given.
     """
     for name, value in options.items():
         require(not value, _flag(name), value, accepted)
@@ -33,24 +33,24 @@ def check_choice(
     inline_terms: bool = False,
     sample: bool = False,
 ) -> None:
-    """Refuse options that do not go with these, or need them.
+    """Raise ValueError if options exclude each other, or need an option that is not given.
 
     Args:
         mbr, mbr_source, rerank, context_sentences, inline_terms, sample: Values of these options.
-        named: Values of the others, by name.
+        named: Values of the other options, by name.
     """
-    given = {name: named.get(name) for name in ("alignments", "prefix", "prefix_file")}
+    options = {name: named.get(name) for name in ("alignments", "prefix", "prefix_file")}
     if context_sentences:
-        own = dict(mbr=mbr, rerank=rerank, num_hypotheses=named.get("num_hypotheses"))
-        refuse("left out with --context-sentences", sample=sample, **own, **given)
+        refused = dict(mbr=mbr, rerank=rerank, num_hypotheses=named.get("num_hypotheses"))
+        refuse("left out with --context-sentences", sample=sample, **refused, **options)
     if inline_terms:
         accepted = "left out without --glossary"
         require(named.get("glossary"), "--inline-terms", True, accepted)
-        # They would score and count words of sources that nobody wrote.
-        own = dict(rerank_reverse=named.get("rerank_reverse"), alignments=given["alignments"])
-        refuse("left out with --inline-terms", **own)
-    if given["prefix_file"]:
-        refuse("left out with --prefix-file", prefix=given["prefix"])
+        # These options would use the sources with inlined terms, not the user's sources.
+        refused = dict(rerank_reverse=named.get("rerank_reverse"), alignments=options["alignments"])
+        refuse("left out with --inline-terms", **refused)
+    if options["prefix_file"]:
+        refuse("left out with --prefix-file", prefix=options["prefix"])
     if sample:
         refuse("left out with --sample", mbr=mbr, rerank=rerank)
     require(mbr is None or rerank is None, "--rerank", rerank, "left out with --mbr")
@@ -64,8 +64,7 @@ def check_choice(
         if name.startswith("rerank"):
             require(not value or rerank, _flag(name), value, "left out without --rerank")
         elif draws and value is not None:
-            fits = name in (*SAMPLE, *_ALSO)
-            require(fits, _flag(name), value, f"left out with {samples}")
+            require(name in (*SAMPLE, *_ALSO), _flag(name), value, f"left out with {samples}")
         elif name in (*DRAWS, "seed"):
             accepted = "left out without --sample or --mbr-source samples"
             require(value is None, _flag(name), value, accepted)

@@ -68,15 +68,15 @@ def clean(
         Path | None,
         typer.Option(
             **saved(
-                "Translator from source to target: with --reverse, score what is left by dual "
-                "conditional cross-entropy"
+                "Translator from source to target: with --reverse, score the remaining pairs by "
+                "dual conditional cross-entropy"
             ),
         ),
     ] = None,
     reverse: Annotated[Path | None, typer.Option(**saved("The reverse translator"))] = None,
     keep: Annotated[
         float | None,
-        typer.Option(help="Share to keep of what is scored, the best.  [default: 0.9]"),
+        typer.Option(help="Share of the scored pairs to keep, the best ones.  [default: 0.9]"),
     ] = None,
     skip: Annotated[
         list[str] | None,
@@ -112,10 +112,10 @@ def clean(
     lengths = dict(max_words=max_words, max_length_ratio=max_length_ratio)
     filters = _filters(languages, lengths, near_duplicates, skip or [])
     score = _scoring(forward, reverse, keep, [*languages.values()])
-    given = {name: code for name, code in languages.items() if code}
+    known_codes = {name: code for name, code in languages.items() if code}
     counts: Counter[str | None] = Counter()
     with _replacing(written, len(outputs)) as files:
-        rows = screened(iterate_pairs(*inputs, **given), filters)
+        rows = screened(iterate_pairs(*inputs, **known_codes), filters)
         if score is not None:
             spool = files.enter_context(_open(files.room / ".passed", "w+"))
             rows = _best(rows, score, keep or 0.9, spool)
@@ -131,6 +131,7 @@ def clean(
 
 
 def _check_files(inputs: list[Path], outputs: list[Path], written: list[Path]) -> None:
+    """Raise an error for missing, equal or wrong files; done before the work starts."""
     check_sides("--input", inputs)
     if len(outputs) > 2:
         raise ValueError(f"--output takes one file or two, got {len(outputs)}")
@@ -150,9 +151,9 @@ def _check_files(inputs: list[Path], outputs: list[Path], written: list[Path]) -
         seen.append(path)
 
 
-def _is_same(one: Path, other: Path) -> bool:
-    both = one.exists() and other.exists()
-    return one.samefile(other) if both else one.resolve() == other.resolve()
+def _is_same(path: Path, other: Path) -> bool:
+    exist = path.exists() and other.exists()
+    return path.samefile(other) if exist else path.resolve() == other.resolve()
 
 
 def _filters(
@@ -179,8 +180,8 @@ def _filters(
         "length": lambda: LengthFilter(**lengths, drop_identical="identical" not in skip),
         "duplicate": DuplicateFilter,
     }
-    filters["unicode"] = lambda: unwritable  # also with --skip encoding
-    filters |= {reason: lambda one=one: one for reason, one in CHARACTER_FILTERS.items()}
+    filters["unicode"] = lambda: unwritable  # applies also with --skip encoding
+    filters |= {reason: lambda check=check: check for reason, check in CHARACTER_FILTERS.items()}
     if all(languages.values()):
         filters |= {
             "script": lambda: ScriptFilter(*languages.values()),
@@ -194,7 +195,7 @@ def _filters(
 def _scoring(
     forward: Path | None, reverse: Path | None, keep: float | None, codes: list[str | None]
 ) -> Callable | None:
-    """Return the function from pairs to scores; None without models."""
+    """Return the function that scores pairs with both translators; None without them."""
     if keep is not None and not 0 < keep <= 1:
         raise ValueError(f"--keep must be above 0 and at most 1, got {keep}")
     if forward is None or reverse is None:
@@ -213,7 +214,9 @@ def _scoring(
 
 
 def _best(rows: Iterable[Row], score: Callable, keep: float, spool: TextIO) -> Iterator[Row]:
-    """Yield the rows; those that no filter dropped come last, all but the best with a reason.
+    """Yield the dropped rows, then the others in their order, those below the best as dropped.
+
+    Of the rows that no filter dropped, the best have no reason, the rest the reason "score".
 
     Args:
         rows: (source, target, reason or None).
@@ -252,7 +255,8 @@ class _Files(contextlib.ExitStack):
     """The files to write, under temporary names.
 
     Args:
-        paths: Their temporary paths: those of the kept pairs, and of the dropped ones if any.
+        paths: Temporary paths of the files for kept pairs, and of the one for dropped pairs, if
+            any.
         num_outputs: How many of them are for kept pairs, 1 or 2.
     """
 
@@ -274,7 +278,7 @@ class _Files(contextlib.ExitStack):
             file.write("\t".join(row) + "\n")
 
 
-UTF_8 = dict(encoding="utf-8", errors="backslashreplace")  # dropped pairs may be no Unicode
+UTF_8 = dict(encoding="utf-8", errors="backslashreplace")  # dropped pairs may be invalid Unicode
 
 
 def _open(path: Path, mode: str = "w") -> TextIO:
@@ -290,7 +294,7 @@ def _replacing(paths: list[Path], num_outputs: int) -> Iterator[_Files]:
         temporary = [moves.enter_context(replacing(path)) for path in paths]
         with _Files(temporary, num_outputs) as files:
             yield files
-        removed(*paths[:-1])  # a kill leaves no old file beside a new one: the last moves first
+        removed(*paths[:-1])  # a kill must not leave one old file and one new file
 
 
 def _summary(counts: Counter[str | None]) -> str:

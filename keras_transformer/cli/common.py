@@ -25,7 +25,7 @@ from keras_transformer.search import SearchOptions, spelled_out
 from keras_transformer.system.failures import BAD_INPUT, in_one_line, memory_errors
 from keras_transformer.system.files import replacing
 
-CHUNK = 2048  # lines that are sorted by length and processed together; 1 of typed input
+CHUNK = 2048  # lines that are sorted by length and processed together; 1 for typed input
 
 
 class Commands(TyperGroup):
@@ -48,7 +48,8 @@ class Commands(TyperGroup):
 class Command(TyperCommand):
     """A command whose compiled JAX programs are cached for later processes.
 
-    The checkpoints that it is given in place of saved folders are imported first, see `folders`.
+    Hugging Face checkpoints that are given in place of saved folders are imported first, see
+    `folders`.
     """
 
     def invoke(self, context: Any) -> Any:
@@ -84,8 +85,8 @@ Precision = Annotated[
 Engine = Annotated[
     str,
     typer.Option(
-        help="What computes: keras, on the backend; ctranslate2, or inductor, PyTorch's compiler, "
-        "with the same translations."
+        help="Engine that computes: keras, on the backend; or, with the same translations, "
+        "ctranslate2 or inductor (PyTorch's compiler)."
     ),
 ]
 EnsembleOf = Annotated[
@@ -102,8 +103,8 @@ ContextSentences = Annotated[
     int,
     typer.Option(
         min=0,
-        help="Sentences before each that it is translated with, for a model that was trained so; "
-        "an empty line ends a document.",
+        help="Number of previous sentences to translate each sentence with, for a model that was "
+        "trained so; an empty line ends a document.",
     ),
 ]
 Tokenize = Annotated[
@@ -121,7 +122,7 @@ TokensPerBatch = Annotated[
 def searching(options: type[Any], names: Collection[str]) -> Callable:
     """Decorate a command that takes `**options`: add each of these options to it.
 
-    Options of a search are passed on only if they are given, as a folder may have its own.
+    Search options are passed on only if they are given, because a model's folder may have its own.
 
     Args:
         options: The class of the options, such as `Search`.
@@ -147,9 +148,9 @@ def searching(options: type[Any], names: Collection[str]) -> Callable:
 
     def decorate(command):
         @functools.wraps(command)
-        def run(*arguments, **given):
-            gone = [name for name in names if of_search and given.get(name, 0) is None]
-            return command(*arguments, **{x: y for x, y in given.items() if x not in gone})
+        def run(*arguments, **values):
+            gone = [name for name in names if of_search and values.get(name, 0) is None]
+            return command(*arguments, **{x: y for x, y in values.items() if x not in gone})
 
         return spelled_out(options, names, flag, **(dict.fromkeys(names) if of_search else {}))(run)
 
@@ -174,17 +175,17 @@ def loaded(folder: Path, others: list[Path] | None, **loading: Any) -> Any:
 def directed(
     folder: Path, source: str | None, target: str | None, precision: str | None = None
 ) -> Any:
-    """Return the translator of a folder; a model of many languages is told which.
+    """Return the translator of a folder; a multilingual model is set to a pair of languages.
 
     Args:
         folder: Folder of a saved translator.
-        source, target: Language codes, for a folder that names none, or that has many.
+        source, target: Language codes, used if the folder names no languages or has many.
         precision: See `Translator.load`.
     """
-    found = loaded(folder, None, precision=precision)
-    many = getattr(found.tokenizer, "target_languages", ())
-    chosen = not found.target_language or (many and target)
-    return found.between(source, target) if chosen else found
+    translator = loaded(folder, None, precision=precision)
+    many = getattr(translator.tokenizer, "target_languages", ())
+    chosen = not translator.target_language or (many and target)
+    return translator.between(source, target) if chosen else translator
 
 
 @contextlib.contextmanager
@@ -194,7 +195,7 @@ def opened(path: Path | None) -> Iterator[TextIO]:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
         yield sys.stdout
         sys.stdout.flush()
-    elif path.exists() and not path.is_file():  # a device or a named pipe must stay one
+    elif path.exists() and not path.is_file():  # a device or named pipe is not replaced
         with path.open("w", encoding="utf-8", newline="\n") as file:
             yield file
     else:
@@ -222,7 +223,7 @@ def answer_lines(
         input_file: File to read; None: stdin.
         output_file: File to write; None: stdout.
         answers: Function from lines to the lines to write.
-        lines: What is read of the file, see `reading`.
+        lines: Texts of the file, see `reading.read_lines`.
     """
     check_output(input_file, output_file)
     is_typed = input_file is None and sys.stdin.isatty()

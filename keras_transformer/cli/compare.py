@@ -34,8 +34,8 @@ def compare(
     """Test whether the translations of each file are better than those of the first.
 
     Print BLEU and chrF of each with the half width of the 95 % confidence interval, if the test has
-    one, and the p-value: the probability of a difference as large as this if both were as good;
-    then sacreBLEU's signatures.
+    one, and the p-value: the probability of a difference as large as this if both were equally
+    good; then sacreBLEU's signatures.
 
     \b
     Example:
@@ -48,16 +48,16 @@ def compare(
         raise ValueError(f"systems must be different files, got {[str(x) for x in systems]}")
     references = list(read_lines(reference, None, target_language))
     options = dict(test=test, samples=samples, tokenize=tokenize, language=target_language)
-    found = significance.compare(texts, references, **options)
-    width = max(map(len, found))
-    for name, scores in found.items():
-        parts = [f"{metric} {_shown(one)}" for metric, one in scores.items()]
+    by_system = significance.compare(texts, references, **options)
+    width = max(map(len, by_system))
+    for name, scores in by_system.items():
+        parts = [f"{metric} {_shown(score)}" for metric, score in scores.items()]
         typer.echo(f"{name:<{width}}  {'  '.join(parts)}")
-    for metric, one in next(iter(found.values())).items():
-        typer.echo(f"{metric:<{width}}  {one.signature}")
+    for metric, score in next(iter(by_system.values())).items():
+        typer.echo(f"{metric:<{width}}  {score.signature}")
 
 
-def _shown(one):
-    interval = "" if one.interval is None else f" ± {one.interval:.2f}"
-    p_value = "" if one.p_value is None else f" (p = {one.p_value:.4f})"
-    return f"{one.score:.2f}{interval}{p_value}"
+def _shown(score):
+    interval = "" if score.interval is None else f" ± {score.interval:.2f}"
+    p_value = "" if score.p_value is None else f" (p = {score.p_value:.4f})"
+    return f"{score.score:.2f}{interval}{p_value}"

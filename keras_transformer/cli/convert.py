@@ -40,7 +40,7 @@ def import_(
     become translators, to run, train further or export. GPT-2, LLaMA (also SmolLM), Mistral, Qwen,
     Phi-3 and Gemma load in `generate`, Whisper in `transcribe`, ViT and DeiT in `see`. BERT and
     its variants (RoBERTa, MPNet, ...), DeBERTa and ESM-2 are starting points for fine-tuning;
-    `info` names the command for those that are tuned. A folder of sentence-transformers keeps its
+    `info` names the command that runs a fine-tuned one. A folder of sentence-transformers keeps its
     pooling, prompts and other settings for `embed`; a cross-encoder, with one label, is for `rank`.
 
     \b
@@ -133,13 +133,15 @@ def export(
     """
     from keras_transformer.export import ctranslate2, hugging_face, onnx, saved_model
 
-    given = {
+    options = {
         name: value
         for name, value in context.params.items()
         if context.get_parameter_source(name).name == "COMMANDLINE"
     }
-    given = {x: y for x, y in given.items() if x not in ("folder", "out", "format_", "overwrite")}
-    if strange := [name for name in given if name not in OPTIONS[format_]]:
+    options = {
+        x: y for x, y in options.items() if x not in ("folder", "out", "format_", "overwrite")
+    }
+    if strange := [name for name in options if name not in OPTIONS[format_]]:
         raise ValueError(
             f"--{strange[0].replace('_', '-')} is no option of --format {format_.value}"
         )
@@ -149,7 +151,7 @@ def export(
         Format.CTRANSLATE2: ctranslate2,
         Format.ONNX: onnx,
     }
-    typer.echo(exporters[format_](folder, out, overwrite=overwrite, **given))
+    typer.echo(exporters[format_](folder, out, overwrite=overwrite, **options))
 
 
 def average(
@@ -206,8 +208,8 @@ def merge(
 ) -> None:
     """Merge an adapter into the base that it names, and write one whole model.
 
-    The commands load an adapter like any other saved model, as long as its base is where it was.
-    A merged model needs no base.
+    The commands load an adapter like any other saved model. It stores the relative path of its
+    base, so move both folders together. A merged model needs no base.
 
     \b
     Example:
@@ -256,8 +258,8 @@ def info(
     # Some scripts save metrics without the name of a test set.
     plain = {name: x for name, x in metrics.items() if not isinstance(x, dict)}
     named = {name: x for name, x in metrics.items() if name not in plain}
-    for name, own in (({METRICS: plain} if plain else {}) | named).items():
-        typer.echo(f"\n{name}\n{table(own)}")
+    for name, scores in (({METRICS: plain} if plain else {}) | named).items():
+        typer.echo(f"\n{name}\n{table(scores)}")
 
 
 def _shortened(value):

@@ -1,4 +1,4 @@
-"""The command that scores a corpus, and what commands over corpora share."""
+"""The command that scores a corpus, and code that commands on corpora share."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class CorpusCommand(Command):
         """Repeat the option before each of its values, if the folder is the first argument."""
         spread: list[str] = []
         option, has_folder = None, False
-        for i, one in enumerate(args):
-            if one.startswith("-") and one != "-":
-                option = one if one in ("--input", "-i", "--target") else None
+        for i, argument in enumerate(args):
+            if argument.startswith("-") and argument != "-":
+                option = argument if argument in ("--input", "-i", "--target") else None
                 values = 0
             elif option is not None:
                 values += 1
@@ -54,12 +54,12 @@ class CorpusCommand(Command):
                         spread.append(option)
             elif i == 0:
                 has_folder = True
-            spread.append(one)
+            spread.append(argument)
         return super().parse_args(context, spread)
 
 
 def is_folder(output: str | None) -> bool:
-    """Whether an output is a folder of shards: one that exists, or a name that ends with "/"."""
+    """Return whether an output is a folder of shards: it exists, or its name ends with "/"."""
     return output is not None and (output.endswith(("/", os.sep)) or Path(output).is_dir())
 
 
@@ -87,7 +87,7 @@ def finish(run: Callable[..., Any], **arguments: Any) -> None:
 
 @contextmanager
 def _shown() -> Iterator[Callable[[Any], None]]:
-    """Yield the function that shows the state of a job: one line, or in a log one a minute."""
+    """Yield the function that shows a job's state: one changing line; in a log, one a minute."""
     if not sys.stderr.isatty():
         last = time.monotonic()
 

@@ -52,14 +52,14 @@ def embed(
     strict: Strict = False,
     precision: Precision = None,
 ) -> None:
-    """Compute a vector of length 1 for each line of text.
+    """Compute a vector for each line of text, scaled to norm 1.
 
-    A model that compares vectors by dot product or distance gives vectors as they are.
-    Write one line for each line read: the numbers of its vector, with spaces between them. With
-    --json, write the text and its vector; with --output x.npy, one float32 array of all vectors.
-    With --similar-to, write for each line read the lines of FILE that are most similar, best first,
-    with tabs between them; with --json also their scores. A model's prompts query and document are
-    used for it.
+    Vectors of a model that compares them by dot product or distance are not scaled. Write one line
+    for each line read: the numbers of its vector, with spaces between them. With --json, write the
+    text and its vector; with --output x.npy, one float32 array of all vectors. With --similar-to,
+    write for each line read the lines of FILE that are most similar, best first, with tabs between
+    them; with --json also their scores. The model's prompts for queries and documents are then
+    used, if it has them.
 
     \b
     Examples:
@@ -88,22 +88,22 @@ def embed(
 
     def vectors(chunk):
         for line, row in zip(chunk, embedder.embed(chunk, **prompts, **options), strict=True):
-            numbers = [str(x) for x in row]  # the shortest that give the same float32
+            numbers = [str(x) for x in row]  # the shortest text of the same float32
             record = {"text": line, "embedding": [float(x) for x in numbers]}
             yield json.dumps(record, ensure_ascii=False) if as_json else " ".join(numbers)
 
     def similar(chunk):
-        for line, found in zip(
+        for line, matches in zip(
             chunk, embedder.similar(chunk, candidates, top_k, **options), strict=True
         ):
-            own = [{"text": texts[x.index], "score": x.score} for x in found]
-            record = json.dumps({"text": line, "similar": own}, ensure_ascii=False)
-            yield record if as_json else "\t".join(x["text"] for x in own)
+            records = [{"text": texts[x.index], "score": x.score} for x in matches]
+            record = json.dumps({"text": line, "similar": records}, ensure_ascii=False)
+            yield record if as_json else "\t".join(x["text"] for x in records)
 
     if is_array:
-        found = array(read_lines(input_file, text_field), **prompts)
+        matrix = array(read_lines(input_file, text_field), **prompts)
         with replacing(output_file) as temporary:
-            np.save(temporary, found)
+            np.save(temporary, matrix)
         return
     if similar_to is not None:
         texts = list(read_lines(similar_to))

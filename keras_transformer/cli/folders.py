@@ -1,4 +1,4 @@
-"""Folders of saved models that commands take, by path; checkpoints of Hugging Face by name, too."""
+"""Arguments that take saved models: folders, or Hugging Face checkpoints by folder or name."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class SavedFolder(type(Path())):  # type: ignore[misc]
 
 
 def saved(what: str) -> dict[str, Any]:
-    """Return the options of an argument or option that takes folders of saved models.
+    """Return Typer's settings of an argument or option that takes folders of saved models.
 
     Args:
-        what: The kind of model, for the help.
+        what: The kind of model with an article, such as "A saved translator".
     """
     text = f"{what}; or a folder or a name of Hugging Face's hub, imported once into a cache."
     return dict(parser=SavedFolder, metavar="FOLDER", help=text)

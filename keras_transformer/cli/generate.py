@@ -58,15 +58,15 @@ def generate(
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     if prompt is None:
         prompts = list(read_lines(None))
-        found = writer.generate(prompts, **options, **search)
-        for before, text in zip(prompts, found, strict=True):
+        continuations = writer.generate(prompts, **options, **search)
+        for before, text in zip(prompts, continuations, strict=True):
             print(one_line(before + text))
         return
     if writer.options(search).beam_size > 1:  # a beam's text is known only at the end
         pieces = writer.generate([prompt], **options, **search)
     else:
-        given = {name: value for name, value in search.items() if name in STREAM}
-        pieces = writer.stream(prompt, **options, **given)
+        stream_options = {name: value for name, value in search.items() if name in STREAM}
+        pieces = writer.stream(prompt, **options, **stream_options)
     before = prompt
     for piece in pieces:
         print(before + piece, end="", flush=True)

@@ -63,7 +63,7 @@ Reference = Annotated[
 
 
 @app.command("attention", cls=Command)
-def draw_attention(
+def plot_attention(
     folder: Folder,
     text: Annotated[str, typer.Argument(help="The source text.")],
     output: Output,
@@ -112,17 +112,17 @@ def draw_attention(
     translator = Translator.load(folder, None, source_language, target_language)
     if target is None:
         (target,) = translator.translate([text], strict=True)
-    found = attention(translator, text, target)
+    weights = attention(translator, text, target)
     if lines:
-        one = -1 if not layer else layer[0]
-        figure = plots.attention_lines(found, part.value, one, head or None, word)
+        chosen_layer = -1 if not layer else layer[0]
+        figure = plots.attention_lines(weights, part.value, chosen_layer, head or None, word)
     else:
-        figure = plots.attention_maps(found, part.value, layer or None, head or None)
+        figure = plots.attention_maps(weights, part.value, layer or None, head or None)
     write(figure, output)
 
 
 @app.command("positions", cls=Command)
-def draw_positions(
+def plot_positions(
     output: Output,
     d_model: Annotated[int, typer.Option(min=2, help="Number of dimensions, even.")] = 512,
     length: Annotated[int, typer.Option(min=1, help="Number of positions.")] = 100,
@@ -140,7 +140,7 @@ def draw_positions(
 
 
 @app.command("schedule", cls=Command)
-def draw_schedule(
+def plot_schedule(
     output: Output,
     d_model: Annotated[
         int, typer.Option(min=1, help="Width of the model, for the paper's peak.")
@@ -178,7 +178,7 @@ def draw_schedule(
 
 
 @app.command("history", cls=Command)
-def draw_history(
+def plot_history(
     run: Annotated[Path, typer.Argument(help="The folder of a run, or the file of a CSVLogger.")],
     output: Output,
 ) -> None:
@@ -196,7 +196,7 @@ def draw_history(
 
 @app.command("lengths", cls=Command)
 @searching(Search, TRANSLATE)
-def draw_lengths(
+def plot_lengths(
     folder: Folder,
     source: Source,
     output: Output,
@@ -230,7 +230,7 @@ def draw_lengths(
 
 @app.command("reliability", cls=Command)
 @searching(Search, TRANSLATE)
-def draw_reliability(
+def plot_reliability(
     folder: Folder,
     source: Source,
     output: Output,
@@ -275,16 +275,16 @@ def draw_reliability(
     sources, references = read_sides(translator, source, reference)
     hypotheses = translator.translate(sources, **search)
     if estimator is None:
-        found = np.exp(confidences(translator, sources, hypotheses))
+        estimates = np.exp(confidences(translator, sources, hypotheses))
     else:
-        found = estimator.estimate(translator, sources, hypotheses)
-    known = ~np.isnan(found)
+        estimates = estimator.estimate(translator, sources, hypotheses)
+    known = ~np.isnan(estimates)
     chrf = sentence_chrf(hypotheses, references)
-    write(plots.reliability(found[known], chrf[known], bins), output)
+    write(plots.reliability(estimates[known], chrf[known], bins), output)
 
 
 def checked(output: Path) -> None:
-    """Check the suffix before the work starts, not after it."""
+    """Raise ValueError if plots do not have this suffix; called before the work starts."""
     require(output.suffix in SUFFIXES, "--output", str(output), f"a {' or '.join(SUFFIXES)} file")
 
 

@@ -10,7 +10,7 @@ from keras_transformer.cli.common import Folder
 from keras_transformer.cli.plot import Output, checked, write
 
 
-def draw_heads(
+def plot_attention_heads(
     folder: Folder,
     output: Output,
     sentences: Annotated[
@@ -20,7 +20,7 @@ def draw_heads(
 ) -> None:
     """Rank attention heads by the words they attend to, and draw the accuracy of all heads.
 
-    The words are known exactly in sentences of the embedded grammar: the next and the previous
+    The words are known exactly in sentences of the built-in grammar: the next and the previous
     word, the verb of a separable prefix, the antecedent of a pronoun. The model must translate
     English to German and know these words. The table shows the best head of each relation, its
     accuracy (how often its highest weight is on the right word), and two baselines: a fixed
@@ -38,10 +38,10 @@ def draw_heads(
     rankings = grammar_rankings(Translator.load(folder), sentences, seed)
     titles = ("relation", "attention", "layer.head", "accuracy", "weight", "distance", "chance")
     rows = [titles]
-    for (name, part), found in rankings.items():
-        best = found.heads[0]
-        fixed = f"{found.distance:+d}: {found.distance_accuracy:.1%}"
-        numbers = f"{best.accuracy:.1%}", f"{best.weight:.2f}", fixed, f"{found.chance:.1%}"
+    for (name, part), ranking in rankings.items():
+        best = ranking.heads[0]
+        fixed = f"{ranking.distance:+d}: {ranking.distance_accuracy:.1%}"
+        numbers = f"{best.accuracy:.1%}", f"{best.weight:.2f}", fixed, f"{ranking.chance:.1%}"
         rows.append((name, part, f"{best.layer}.{best.head}", *numbers))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:

@@ -45,7 +45,7 @@ def rank(
     lines = list(read_lines(input_file, text_field))
     matches = scorer.rank(query, lines, top_k, **options)
     with opened(output_file) as out:
-        for found in matches:
-            record = {"index": found.index, "score": found.score, "text": lines[found.index]}
-            line = f"{found.score:.6g}\t{lines[found.index]}"
+        for match in matches:
+            record = {"index": match.index, "score": match.score, "text": lines[match.index]}
+            line = f"{match.score:.6g}\t{lines[match.index]}"
             out.write((json.dumps(record, ensure_ascii=False) if as_json else line) + "\n")

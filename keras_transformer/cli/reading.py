@@ -1,4 +1,4 @@
-"""Texts that commands read: files of any format, through one reader, or stdin."""
+"""Reading of texts for commands: from files of any format, or from stdin."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_lines(
 
     Args:
         path: The file.
-        field: Which of its texts; None: see `formats.field_of`.
+        field: Field or column with the texts; None: see `formats.field_of`.
         language: Language of the texts in TMX; None: not known.
 
     Raises:
@@ -51,12 +51,12 @@ def read_lines(
 
 
 def source_code(translator: Any) -> str | None:
-    """Return the code of a translator's source language that corpora use; None: not known."""
+    """Return the short code of a translator's source language, as in corpora; None: not known."""
     return _short(translator.source_language)
 
 
 def target_code(translator: Any) -> str | None:
-    """Return the code of a translator's target language that corpora use; None: not known."""
+    """Return the short code of a translator's target language, as in corpora; None: not known."""
     return _short(translator.target_language)
 
 
@@ -86,7 +86,7 @@ def read_sides(translator: Any, source: Path, reference: Path | None) -> list[li
     """Return the sources and the references of a test set.
 
     Args:
-        translator: The translator, whose languages a .tmx or .jsonl file is read in.
+        translator: The translator; its languages select the texts of a .tmx or .jsonl file.
         source, reference: Files, see `text_files.read_pairs`.
 
     Raises:

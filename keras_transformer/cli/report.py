@@ -48,12 +48,12 @@ def report(
     target_language: TargetLanguage = None,
     **search: Any,
 ) -> None:
-    """Write what a translator does wrong on a test set, as one HTML file.
+    """Write a report of a translator's errors on a test set, as one HTML file.
 
-    Its scores with confidence intervals, the distribution of the sentences' scores, quality by
-    length, signs of errors such as repeated words or lost numbers, and the sentences of the lowest
-    chrF with the words that differ from the reference and the attention. The file loads nothing
-    from elsewhere.
+    It has the scores with confidence intervals, the distribution of the sentences' scores, quality
+    by length, signs of errors such as repeated words or lost numbers, and the sentences of the
+    lowest chrF with the words that differ from the reference and the attention. The file loads
+    nothing from elsewhere.
 
     \b
     Examples:
@@ -71,11 +71,11 @@ def report(
     estimator = QualityEstimator.read(folder, **search)
     translator = Translator.load(folder, precision, source_language, target_language)
     if estimator is not None and not estimator.suits(translator):
-        estimator = None  # of another pair of languages
+        estimator = None  # it was fitted to another pair of languages
     pairs = list(zip(*read_sides(translator, source, reference), strict=True))
     code = target_code(translator)
     others = None if baseline is None else list(read_lines(baseline, None, code))
-    found = measure(
+    measures = measure(
         translator,
         pairs,
         worst=worst,
@@ -87,6 +87,6 @@ def report(
     )
     title = f"{folder.resolve().name} on {source.name}"
     with replacing(output) as temporary:
-        text = page(found, title, translator.target_language)
+        text = page(measures, title, translator.target_language)
         temporary.write_text(text, "utf-8", newline="\n")
     typer.echo(output)

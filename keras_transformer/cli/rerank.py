@@ -50,7 +50,7 @@ def reranker(
     *,
     precision: str | None = None,
 ) -> Any:
-    """Return the `Reranker` of the options.
+    """Return the `Reranker` that a command's options describe.
 
     Args:
         translator: The translator.
@@ -60,7 +60,7 @@ def reranker(
         precision: Precision of both models.
 
     Raises:
-        ValueError: If a weight is no name and number; see also `Reranker`.
+        ValueError: If a weight is not NAME=NUMBER; see also `Reranker`.
     """
     from keras_transformer.language.causal_lm import CausalLM
     from keras_transformer.translate.reranking import Reranker
@@ -72,8 +72,9 @@ def reranker(
             numbers[name] = float(value)
         except ValueError as error:
             raise ValueError(f"--rerank-weight must be NAME=NUMBER, got {text!r}") from error
-    sides = translator.target_language, translator.source_language
-    back = reverse and directed(reverse, *sides, precision)
+    back = reverse and directed(
+        reverse, translator.target_language, translator.source_language, precision
+    )
     model = language_model and CausalLM.load(language_model, precision)
     return Reranker(translator, numbers, reverse=back, language_model=model)
 
@@ -107,8 +108,8 @@ def tune_reranking(
 ) -> None:
     """Find the weights with which translate --rerank has the highest BLEU on a validation set.
 
-    The weights that are given name the features to use and are where the search begins. Write the
-    options with the weights found to stdout, BLEU to stderr.
+    The given weights name the features to use, and the search starts from them. Write the options
+    with the best weights to stdout, BLEU to stderr.
 
     \b
     Example:
@@ -119,12 +120,13 @@ def tune_reranking(
 
     languages = dict(source_language=source_language, target_language=target_language)
     translator = loaded(folder, ensemble, precision=precision, engine=engine, **languages)
-    given = rerank_weight, rerank_reverse, rerank_language_model
-    chosen = reranker(translator, *given, precision=precision)
+    chosen = reranker(
+        translator, rerank_weight, rerank_reverse, rerank_language_model, precision=precision
+    )
     sources, references = read_sides(translator, source, reference)
-    found = tune_weights(
+    tuned = tune_weights(
         chosen, sources, references, rerank, tokens_per_batch=tokens_per_batch, **options
     )
-    say(f"BLEU {found.bleu:.2f}, and {found.bleu_before:.2f} with the weights given")
-    weights = found.reranker.weights.items()
+    say(f"BLEU {tuned.bleu:.2f}, and {tuned.bleu_before:.2f} with the weights given")
+    weights = tuned.reranker.weights.items()
     typer.echo(" ".join(f"--rerank-weight {name}={value:g}" for name, value in weights))

@@ -34,8 +34,8 @@ def see(
     file, with tabs between them. With --json, write the name and all labels, best first.
     If an image may have any number of labels, write all above the threshold; for a regression,
     each label and its value.
-    An image encoder, a ViT without a classifier, writes the numbers of the file's vector of
-    length 1, with spaces between them.
+    An image encoder (a ViT without a classifier) writes each image's vector, scaled to norm 1:
+    numbers separated by spaces.
 
     \b
     Example:
@@ -51,7 +51,7 @@ def see(
     def answers(files):
         if isinstance(tool, ImageEmbedder):
             for file, vector in zip(files, tool.embed(files, batch_size=batch_size), strict=True):
-                numbers = [str(x) for x in vector]  # the shortest that give the same float32
+                numbers = [str(x) for x in vector]  # the shortest text of the same float32
                 yield " ".join(numbers), file, {"embedding": [float(x) for x in numbers]}
             return
         classes = tool.classify(files, batch_size=batch_size, **options)
@@ -61,6 +61,6 @@ def see(
 
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     for start in range(0, len(images), batch_size):
-        for line, file, found in answers(images[start : start + batch_size]):
-            record = {"image": str(file)} | found
+        for line, file, fields in answers(images[start : start + batch_size]):
+            record = {"image": str(file)} | fields
             print(json.dumps(record, ensure_ascii=False) if as_json else line, flush=True)

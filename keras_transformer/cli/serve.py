@@ -46,7 +46,7 @@ def serve(
         str | None,
         typer.Option(
             help="GPUs of the replicas, one for each: numbers or UUIDs, separated by commas.  "
-            "[default: all see all]"
+            "[default: each sees all GPUs]"
         ),
     ] = None,
     tokens_per_batch: Annotated[
@@ -79,8 +79,8 @@ def serve(
         int,
         typer.Option(
             min=1,
-            help="Maximum characters of a text; for more, 400. In APIs but LibreTranslate's, "
-            "of all of a request; for more, 413.",
+            help="Maximum characters of a text, else 400; in APIs other than LibreTranslate's, "
+            "of all texts of a request, else 413.",
         ),
     ] = 10_000,
     most_bytes: Annotated[
@@ -133,9 +133,8 @@ def serve(
     public_url: Annotated[
         str | None,
         typer.Option(
-            help="Address at which clients reach the server: for the addresses of translated "
-            "files, and a host that requests of this machine may name.  [default: as each request "
-            "names it]"
+            help="Address at which clients reach the server, for URLs of translated files; "
+            "requests from this machine may name its host.  [default: as each request names it]"
         ),
     ] = None,
     requests_per_minute: Annotated[
@@ -197,7 +196,7 @@ def serve(
     """
     from keras_transformer import serving
 
-    # Typer takes an empty variable for none, and the server would be open.
+    # Typer treats an empty variable as absent, and the server would need no key.
     require(os.environ.get(API_KEY) != "", API_KEY, "nothing", "a key, or absent")
     settings = serving.Settings(
         tokens_per_batch=tokens_per_batch,
@@ -238,7 +237,7 @@ def serve(
 
 
 def _loadable(model):
-    """Return a model's folder, with its languages if they are given, after an import if needed."""
+    """Return a MODEL with a folder that can be loaded, importing a checkpoint if needed."""
     from keras_transformer.serving.catalogue import parse
 
     folder, pair = parse(model)

@@ -32,7 +32,7 @@ def shortlist(
         int, typer.Option(min=0, help="Number of target pieces that every source may use.")
     ] = 100,
 ) -> None:
-    """Learn which target pieces a source piece can become, for a faster search.
+    """Learn a shortlist: the likely target pieces of each source piece, for a faster search.
 
     Write the file shortlist.safetensors into FOLDER. With the option --shortlist, the commands that
     translate then look for the next token only among the candidates of a text, not in the whole

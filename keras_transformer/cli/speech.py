@@ -52,7 +52,7 @@ def transcribe(
     """Transcribe speech: one line of text per file.
 
     With --words, write one JSON object per file: the sound, its text, and its words with start and
-    end in seconds. Read from stdin, words are written while the sound arrives, as soon as two
+    end in seconds. From stdin, words are written while the sound arrives, as soon as two
     transcriptions in a row agree on them; with --words, one JSON object per word.
 
     \b
@@ -73,9 +73,11 @@ def transcribe(
         return
     for sound in sounds:
         if words:
-            (found,) = transcriber.transcribe_words([sound], **options)
-            text = " ".join(x.word for x in found)
-            value = dict(sound=str(sound), text=text, words=list(map(dataclasses.asdict, found)))
+            (timed_words,) = transcriber.transcribe_words([sound], **options)
+            text = " ".join(x.word for x in timed_words)
+            value = dict(
+                sound=str(sound), text=text, words=list(map(dataclasses.asdict, timed_words))
+            )
             print(json.dumps(value, ensure_ascii=False), flush=True)
         else:
             print(one_line(transcriber.transcribe([sound], **options)[0]), flush=True)
@@ -105,6 +107,7 @@ def speak(
 
 
 def _live(transcriber, pcm, as_json, options):
+    """Print the words of a sound on stdin while it arrives."""
     from keras_transformer.data.audio import sound_chunks
 
     rate, chunks = sound_chunks(sys.stdin.buffer, pcm)

@@ -1,4 +1,4 @@
-"""Commands that find something in each line of text: made from what `saved.kinds` declares."""
+"""Commands of tasks on lines of text, such as `classify`, as declared in `saved.kinds`."""
 
 import contextlib
 import dataclasses
@@ -60,15 +60,15 @@ def command_of(kind: Kind) -> Callable:
 
         def answers(lines):
             items, records = zip(*(read(line, next(number)) for line in lines), strict=True)
-            for record, found in zip(records, find(items, **options), strict=True):
+            for record, result in zip(records, find(items, **options), strict=True):
                 if as_json:
-                    shown = found if isinstance(found, list) else tool.in_words(found)
-                    if isinstance(found, list):
-                        shown = [dataclasses.asdict(x) for x in found]
+                    shown = result if isinstance(result, list) else tool.in_words(result)
+                    if isinstance(result, list):
+                        shown = [dataclasses.asdict(x) for x in result]
                     record = record | {use.record or use.found: shown}
                     yield json.dumps(record, ensure_ascii=False)
                 else:
-                    yield tool.in_words(found)
+                    yield tool.in_words(result)
 
         lines = _lines(use.items, input_file, text_field)
         answer_lines(input_file, output_file, answers, lines)
@@ -86,7 +86,7 @@ def command_of(kind: Kind) -> Callable:
 
 
 def _lines(items: str, path: Path | None, text_field: str | None) -> Iterator[str]:
-    """Return the lines of a file: texts, or whole lines where an item is more than a text."""
+    """Return the texts of a file, or its whole lines if an item is more than one text."""
     is_table = path is not None and suffix_of(path) in TSV and text_field is None
     if items == "questions" or (items == "texts or pairs" and is_table):  # its columns are a pair
         return read_whole_lines(path)

@@ -14,7 +14,8 @@ from keras_transformer.config import require
 from keras_transformer.training.recipe import names, settings
 
 TRANSLATE = "translate"
-# The modules of keras_transformer.training by task: by the command that runs the model, if any.
+# Modules of keras_transformer.training by task. A task has the name of the command that runs its
+# models, if there is one.
 TASKS = {
     "answer": "question_answering",
     "chat": "chat",

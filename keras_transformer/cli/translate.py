@@ -105,7 +105,7 @@ def translate(
     ] = None,
     sample: Annotated[
         bool,
-        typer.Option("--sample", help="Draw translations from the model, at --temperature (1)."),
+        typer.Option("--sample", help="Draw random translations, at --temperature (1)."),
     ] = False,
     seed: Annotated[
         int | None,
@@ -139,8 +139,8 @@ def translate(
     glossary: Annotated[
         Path | None,
         typer.Option(
-            help="Text file of terms that translations must have, with a source term and its forms "
-            "per line, between tabs."
+            help="Text file of terms that translations must have: per line, a source term and the "
+            "forms of its translation, separated by tabs."
         ),
     ] = None,
     inline_terms: Annotated[
@@ -148,7 +148,7 @@ def translate(
         typer.Option(
             "--inline-terms",
             help="Write the first form of each term into the source, for a model that was trained "
-            "with `inline_terms`, instead of searching for it.",
+            "with `inline_terms`, instead of constraining the search.",
         ),
     ] = False,
     context_sentences: ContextSentences = 0,
@@ -196,18 +196,18 @@ def translate(
     )
     options |= dict(tokens_per_batch=tokens_per_batch, strict=strict)
     modes = dict(context_sentences=context_sentences, inline_terms=inline_terms, sample=sample)
-    begun = dict(prefix=prefix, prefix_file=prefix_file)
-    named = dict(glossary=glossary, seed=seed, alignments=alignments, **begun, **models)
+    prefixes = dict(prefix=prefix, prefix_file=prefix_file)
+    named = dict(glossary=glossary, seed=seed, alignments=alignments, **prefixes, **models)
     if is_folder(output):
         require(bool(inputs), "--input", inputs, "given when --output is a folder")
-        own = dict(ensemble=ensemble, mbr=mbr, rerank=rerank, chunk_size=chunk_size)
-        own |= {name: options.pop(name) for name in DRAWS if name in options}
-        refuse("left out if --output is a folder", **own, **modes, **named)
+        refused = dict(ensemble=ensemble, mbr=mbr, rerank=rerank, chunk_size=chunk_size)
+        refused |= {name: options.pop(name) for name in DRAWS if name in options}
+        refuse("left out if --output is a folder", **refused, **modes, **named)
         from keras_transformer.corpora import translate_corpus
 
-        given = dict(inputs=inputs, text_field=text_field or "text", num_hypotheses=num_hypotheses)
+        job = dict(inputs=inputs, text_field=text_field or "text", num_hypotheses=num_hypotheses)
         finish(
-            translate_corpus, folder=folder, output=output, **given, **loading, **corpus, **options
+            translate_corpus, folder=folder, output=output, **job, **loading, **corpus, **options
         )
         return
     for name, value in CorpusOptions.changed(corpus).items():
@@ -235,15 +235,17 @@ def translate(
     choose = _method(translator, mbr, mbr_source, rerank, reranking, num_hypotheses, **modes)
     code = input_file and source_code(translator)
     lines = _changed(read_lines(input_file, text_field, code), inlined, context_sentences)
-    pairs = with_prefixes(lines, **begun, name=str(input_file or "stdin"))
+    pairs = with_prefixes(lines, **prefixes, name=str(input_file or "stdin"))
     draws = sample or (mbr is not None and mbr_source == "samples")
-    own = dict(seed=seed or 0 if draws else None, align=pharaoh(translator) if alignments else None)
+    stream_options = dict(
+        seed=seed or 0 if draws else None, align=pharaoh(translator) if alignments else None
+    )
     translate_chunk = functools.partial(choose, **options)
-    _stream(translate_chunk, pairs, chunk_size, input_file, output and Path(output), own)
+    _stream(translate_chunk, pairs, chunk_size, input_file, output and Path(output), stream_options)
 
 
 def _method(translator, mbr, mbr_source, rerank, reranking, num_hypotheses, **modes):
-    """Return the function from sources to their translations, which takes further options."""
+    """Return the function that translates sources in the chosen way; it takes search options."""
     if modes["context_sentences"]:
         from keras_transformer.translate.documents import translate_windows
 
@@ -260,7 +262,7 @@ def _method(translator, mbr, mbr_source, rerank, reranking, num_hypotheses, **mo
 
 
 def _changed(lines, inlined, context_sentences):
-    """Return lines with terms and context, if asked for."""
+    """Return lines with inlined terms and context sentences, if these options are given."""
     lines = map(inlined, lines) if inlined else lines
     if context_sentences:
         from keras_transformer.text.context import in_context
@@ -289,10 +291,10 @@ def _stream(translate, pairs, chunk_size, input_file, output_file, options):
     is_typed = input_file is None and sys.stdin.isatty()
     check_output(input_file, output_file)
     chunk_size = chunk_size or (1 if is_typed else 2048)
-    found = translations(translate, pairs, chunk_size, **options)
+    lines = translations(translate, pairs, chunk_size, **options)
     with opened(output_file) as out:
         shown = sys.stderr.isatty() and not is_typed and not out.isatty()
-        for number, line in enumerate(counted(found, "lines", shown), 1):
+        for number, line in enumerate(counted(lines, "lines", shown), 1):
             out.write(line + "\n")
             if number % chunk_size == 0:
                 out.flush()

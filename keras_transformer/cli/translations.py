@@ -1,4 +1,4 @@
-"""Lines of translations: chunks of lines through a translator, with prefixes and alignments."""
+"""Translation of lines in chunks, with prefixes and alignments."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Align = Callable[[list[str], list[str]], list[str]]
 def with_prefixes(
     lines: Iterator[str], prefix: str | None, prefix_file: Path | None, name: str
 ) -> Iterator[tuple[str, str | None]]:
-    """Yield each line with the text that its translation begins with; None: there is none.
+    """Yield each line with the prefix of its translation, or None.
 
     Args:
-        lines: The lines.
-        prefix: The text for all lines.
-        prefix_file: File with a text for each line.
+        lines: Source texts.
+        prefix: Prefix of all translations; None: no prefix, or `prefix_file`.
+        prefix_file: File with a prefix for each line; None: the same for all.
         name: Name of the lines' file, for the error message.
 
     Raises:
@@ -49,19 +49,20 @@ def translations(
             each. It takes `prefixes` if there are some, and `seed` if that is given.
         pairs: Sources with prefixes.
         chunk_size: Number of sources of a chunk.
-        seed: Seed of the first chunk; that of another is higher by the lines before it.
+        seed: Seed of the first chunk; later ones add the number of lines before them. None: no
+            seed.
         align: Function from sources and translations to alignments, which are written, too.
     """
     pairs, first = iter(pairs), 0
     while chunk := list(itertools.islice(pairs, chunk_size)):
         sources, prefixes = map(list, zip(*chunk, strict=True))
-        given: dict[str, Any] = {} if prefixes[0] is None else {"prefixes": prefixes}
-        given |= {} if seed is None else {"seed": seed + first}
-        found = translate(sources, **given)
-        several = [[x] if isinstance(x, str) else x for x in found]
+        options: dict[str, Any] = {} if prefixes[0] is None else {"prefixes": prefixes}
+        options |= {} if seed is None else {"seed": seed + first}
+        results = translate(sources, **options)
+        hypotheses = [[x] if isinstance(x, str) else x for x in results]
         rows = [
             (i, source, one_line(x if isinstance(x, str) else x.text), getattr(x, "score", None))
-            for i, (source, row) in enumerate(zip(sources, several, strict=True), first)
+            for i, (source, row) in enumerate(zip(sources, hypotheses, strict=True), first)
             for x in row
         ]
         alignments = align([x[1] for x in rows], [x[2] for x in rows]) if align else None
@@ -74,16 +75,16 @@ def translations(
 def pharaoh(translator: Any) -> Align:
     """Return a function from sources and translations to word alignments such as "0-0 1-2".
 
-    Words are those that white space separates; the number of the source's comes first. A text
-    without tokens has no alignment, and what is cut none.
+    Words are separated by white space; the index of the source word comes first. Words of a text
+    without tokens, and words that were cut, have no alignment.
 
     Args:
-        translator: The translator, whose attention aligns.
+        translator: The translator; alignments come from its attention.
     """
     from keras_transformer.analysis.alignment import align, spaced_words
 
-    def found(sources, targets):
+    def links(sources, targets):
         pairs = align(translator, sources, targets, split=spaced_words, strict=False)
         return [" ".join(f"{source}-{target}" for source, target in row) for row in pairs]
 
-    return found
+    return links

@@ -30,7 +30,7 @@ EXECUTORS = {"local": on_processes, "ray": on_ray}
 
 @dataclass(frozen=True)
 class Job:
-    """Task of a worker: plain values, which travel as JSON.
+    """A job as its workers receive it: plain values, sent as JSON.
 
     Args:
         method: Key of `worker.METHODS`.
@@ -38,8 +38,8 @@ class Job:
         loading: Arguments of `Translator.load` besides the folder.
         options: Arguments of the translator's method.
         output: The output folder.
-        suffix: Suffix of the shards there.
-        run: Name of this run.
+        suffix: Suffix of the shards in the output folder, such as ".txt".
+        run: Random name of this run; each run counts its own attempts.
         gpus: Number of GPUs of a worker, or a share of one.
     """
 
@@ -53,7 +53,8 @@ class Job:
     gpus: float = 0
 
 
-# Options that have their default where a manifest, perhaps of an earlier version, lacks them.
+# Options that are in the manifest only if they differ from their default: manifests of earlier
+# versions do not have them.
 _LATER = (
     *("shortlist", "no_repeat_ngram_size", "diversity_rate", "repetition_penalty"),
     *("early_stopping", "max_length"),
@@ -61,7 +62,7 @@ _LATER = (
 
 
 def _defaults(folder):
-    """Return the options of the search that a folder has; an exported one has none here."""
+    """Return the search options in the `config.json` of a model; the defaults if it has none."""
     config = Path(folder, "config.json")
     facts = read_json(config) if config.is_file() else {}
     return Search.saved(facts if isinstance(facts, dict) else {}, config)
@@ -135,8 +136,10 @@ def translate_corpus(
     )
     sides = [(files_of(inputs, "inputs"), (text_field,))]
     _check_fields(sides, {"text_field": text_field})
-    given = folder, sides, output, method, suffix, loading
-    return _run(*given, {**asked, "strict": strict}, tokens_per_batch, corpus, report)
+    asked["strict"] = strict
+    return _run(
+        folder, sides, output, method, suffix, loading, asked, tokens_per_batch, corpus, report
+    )
 
 
 @spelled_out(CorpusOptions, NAMES)
@@ -168,9 +171,10 @@ def score_corpus(
         inputs: Files or folders: the source texts, with `targets`; else pairs, as text with a tab
             between the two (`.tsv`), JSON lines, TMX or Parquet.
         output: Folder for the shards; new, empty, or of the same job.
-        targets: Files or folders with the target texts, line by line.
+        targets: Files or folders with the target texts, in the order of the sources; None: `inputs`
+            are pairs.
         source_field: Field of JSON lines, column of Parquet or language of TMX: the source.
-        target_field: Likewise of the target.
+        target_field: The same for the target.
         tokens_per_batch: See `Translator.score`.
         strict: Whether a pair longer than the model's `max_length` is an error.
         precision: See `Translator.load`.
@@ -203,12 +207,14 @@ def score_corpus(
         source_language=source_language,
         target_language=target_language,
     )
-    given = folder, sides, output, "score", ".jsonl", loading
-    return _run(*given, {"strict": strict}, tokens_per_batch, corpus, report)
+    asked = {"strict": strict}
+    return _run(
+        folder, sides, output, "score", ".jsonl", loading, asked, tokens_per_batch, corpus, report
+    )
 
 
 def _check_fields(sides, fields):
-    """Raise ValueError if a field is asked for that no file can have."""
+    """Raise ValueError if a field is named although no input has fields."""
     paths = [path for files, _ in sides for path in files]
     if any(has_fields(path) for path in paths):
         return
@@ -218,9 +224,10 @@ def _check_fields(sides, fields):
 
 
 def _run(folder, sides, output, method, suffix, loading, options, tokens_per_batch, corpus, report):
+    """Plan a job and run it; return its `Outcome`."""
     require_whole("tokens_per_batch", tokens_per_batch, 1)
-    # Whatever can change a line, but not the size of batches or the backend: their rounding only
-    # decides between translations that score the same to the last bits.
+    # Everything that can change a line of the output. Batch size and backend are left out: their
+    # rounding only decides between translations whose scores differ in the last bits.
     facts = {"method": method, "model": fingerprint(folder), **loading, **options}
     shards = list(split(planned(output, facts, sides, corpus.shard_lines), corpus.shard_lines))
     part, parts = corpus.part
@@ -239,14 +246,15 @@ def _run(folder, sides, output, method, suffix, loading, options, tokens_per_bat
         secrets.token_hex(4),
         corpus.gpus,
     )
-    # The lock keeps a second driver out; other parts have their own.
+    # The lock keeps a second driver out of this part of the job; each part has its own lock.
     lock = output / f".part-{part}-of-{parts}"
     with locked(lock):
         results = Results(job.output, job.suffix, job.run)
         results.clean(shards)
         _finish(job, shards, results, corpus, outcome, report or (lambda outcome: None))
         results.clean(shards)
-    with contextlib.suppress(OSError):  # a killed driver had made it, or another has just begun
+    # A killed driver may have left this folder. OSError: it is gone, or another driver uses it.
+    with contextlib.suppress(OSError):
         lock.rmdir()
     if outcome.failed:
         raise ShardError(outcome)
@@ -254,7 +262,7 @@ def _run(folder, sides, output, method, suffix, loading, options, tokens_per_bat
 
 
 def _finish(job, shards, results, corpus, outcome, report):
-    """Do the shards that are not done yet."""
+    """Run the executor on the shards that are not done yet; count its answers in `outcome`."""
     left = {shard.number: shard for shard in shards if not results.is_done(shard)}
     outcome.done = outcome.found = len(shards) - len(left)
     outcome.left = sum(shard.lines for shard in left.values())

@@ -17,30 +17,30 @@ from keras_transformer.corpora.options import CorpusOptions
 from keras_transformer.corpora.shards import Shard
 from keras_transformer.system.child import Child, ChildEndedError
 
-STARTS = 3  # of processes that die at once, before the job ends
+STARTS = 3  # failed starts of a worker in a row that end the job
 _WORKER = [sys.executable, "-m", "keras_transformer.corpora.worker"]
 
 
 def on_processes(
     job: dict[str, Any], shards: Sequence[Shard], options: CorpusOptions
 ) -> Iterator[dict[str, Any]]:
-    """Yield the answers of `worker.Worker` for the shards, in the order in which they are done.
+    """Process shards on this machine; yield each answer of `worker.Worker` when it is there.
 
-    A process that dies is replaced, and its shard asked again.
+    A process that dies is replaced, and its shard is sent to the new one.
 
     Args:
         job: Values of a `job.Job`.
-        shards: The shards.
+        shards: Shards to process.
         options: Options of the executor.
 
     Raises:
         ValueError: If the machine has fewer GPUs than asked for.
-        RuntimeError: If processes die one after another before they can do anything.
+        RuntimeError: If `STARTS` processes in a row die before they are ready.
     """
     processes = min(options.processes, len(shards))
     gpus = shares_of_gpus(processes, int(options.gpus))
     todo: queue.SimpleQueue = queue.SimpleQueue()
-    found: queue.SimpleQueue = queue.SimpleQueue()
+    results: queue.SimpleQueue = queue.SimpleQueue()
     for shard in shards:
         todo.put(shard)
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
@@ -49,10 +49,10 @@ def on_processes(
         for number in range(processes)
     ]
     for worker in workers:
-        threading.Thread(target=worker.serve, args=(todo, found), daemon=True).start()
+        threading.Thread(target=worker.serve, args=(todo, results), daemon=True).start()
     try:
         for _ in shards:
-            answer = found.get()
+            answer = results.get()
             if isinstance(answer, Exception):
                 raise answer
             yield answer
@@ -62,16 +62,20 @@ def on_processes(
 
 
 def shares_of_gpus(processes: int, gpus: int) -> list[str | None]:
-    """Return CUDA_VISIBLE_DEVICES of each process; None: as it is.
+    """Return the value of CUDA_VISIBLE_DEVICES for each process; None: leave it unchanged.
+
+    Args:
+        processes: Number of processes.
+        gpus: Number of GPUs of each process; 0: none is assigned.
 
     Raises:
-        ValueError: If there are too few.
+        ValueError: If this machine has too few GPUs.
     """
     if not gpus:
         return [None] * processes
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        here = [one for one in visible.split(",") if one.strip() not in ("", "-1")]
+        here = [device for device in visible.split(",") if device.strip() not in ("", "-1")]
     else:
         listed = ""
         with contextlib.suppress(OSError):
@@ -85,27 +89,27 @@ def shares_of_gpus(processes: int, gpus: int) -> list[str | None]:
 
 
 class _Process:
-    """A worker process and its successors."""
+    """A worker process, which is replaced by a new one if it dies."""
 
     def __init__(self, job, cores, gpus):
         self.job, self.cores = job, cores
         self._variables = {} if gpus is None else {"CUDA_VISIBLE_DEVICES": gpus}
         self._lock = threading.Lock()
         self._stopped = False
-        self._starts = 0  # in a row that failed
+        self._starts = 0  # failed starts in a row
         self._child: Child | None = None
 
-    def serve(self, todo, found):
-        """Ask for shards until none is left. Run this in a thread of its own."""
+    def serve(self, todo, results):
+        """Process shards until `todo` is empty; put the answers into `results`. Run in a thread."""
         try:
             while not self._stopped:
                 try:
                     shard = todo.get_nowait()
                 except queue.Empty:
                     return
-                found.put(self._answer(shard))
+                results.put(self._answer(shard))
         except Exception as error:
-            found.put(error)
+            results.put(error)
 
     def stop(self):
         """End the process, whatever it is doing."""
@@ -114,7 +118,7 @@ class _Process:
             self._end()
 
     def _answer(self, shard):
-        """Return the answer for a shard, of whichever process lives to give it."""
+        """Return the answer for a shard, from a new process if one dies; None after `stop`."""
         while not self._stopped:
             if self._child is None:
                 self._start()
@@ -126,6 +130,7 @@ class _Process:
         return None
 
     def _start(self):
+        """Start the process and send it the job; raise RuntimeError after `STARTS` failures."""
         with self._lock:
             if self._stopped:
                 return

@@ -1,4 +1,4 @@
-"""The manifest of an output folder: what made it, so that two jobs are never mixed in it."""
+"""The manifest of an output folder: the job that writes it, so that two jobs are never mixed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from keras_transformer.system.files import complete, read_json, write_synced
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-# The files that define a saved model; config.json holds the fingerprint of the tokenizer. Their
-# names are those of saved/folder.py, which would import a framework.
+# The files that define a saved model; config.json holds the fingerprint of the tokenizer. The names
+# are repeated from saved/folder.py, whose import would load a framework.
 _MODEL_FILES = ("config.json", "model.keras")
 
 
@@ -43,12 +43,12 @@ def planned(
     sides: Sequence[tuple[Sequence[str], tuple[str, ...]]],
     shard_lines: int,
 ) -> list[list[Input]]:
-    """Return the inputs of a job, from its manifest or counted; then write the manifest.
+    """Return the inputs of a job from its manifest; without one, count them and write it.
 
     Args:
         output: The job's output folder; created if missing.
-        facts: What else makes the output: task, model and options, plain values.
-        sides: Files and names of their fields; two of them for parallel files.
+        facts: Task, model and options of the job, as plain values.
+        sides: (files, names of their fields); two such pairs for parallel files.
         shard_lines: Number of lines in a shard.
 
     Raises:
@@ -67,15 +67,15 @@ def planned(
     if path.exists():
         return _agreed(output, _read(path), facts, sides)
     others = output.is_dir() and any(x.name[0] != "." for x in output.iterdir())
-    if others and not path.exists():  # still: another part of the job may write it at this moment
+    if others and not path.exists():  # again: another part of the job may just have written it
         raise ValueError(f"{output} holds files and no {MANIFEST}: choose a new or empty folder")
-    found = [[counted(x, fields, shard_lines) for x in files] for files, fields in sides]
+    inputs = [[counted(x, fields, shard_lines) for x in files] for files, fields in sides]
     output.mkdir(parents=True, exist_ok=True)
     if path.exists():  # another part of the job has written it meanwhile
         return _agreed(output, _read(path), facts, sides)
-    values = [[dataclasses.asdict(one) for one in side] for side in found]
+    values = [[dataclasses.asdict(entry) for entry in side] for side in inputs]
     write_synced(path, json.dumps({**facts, "inputs": values}, indent=2).encode() + b"\n")
-    return found
+    return inputs
 
 
 def _read(path):
@@ -89,16 +89,16 @@ def _read(path):
 
 
 def _input(values):
-    """Make an input of values that went through JSON."""
-    found = Input(**{**values, "offsets": tuple(values["offsets"])})
-    counts = (found.size, found.modified, found.lines, *found.offsets)
+    """Return an `Input` from its values in a manifest."""
+    entry = Input(**{**values, "offsets": tuple(values["offsets"])})
+    counts = (entry.size, entry.modified, entry.lines, *entry.offsets)
     if not all(type(x) is int and x >= 0 for x in counts):
         raise TypeError("sizes, times and places must be whole numbers")
-    return found
+    return entry
 
 
 def _agreed(output, manifest, facts, sides):
-    """Return the inputs of a manifest, at their present paths, if it is that of this job."""
+    """Return a manifest's inputs with their present paths; refuse the manifest of another job."""
     differing = [
         f"{name} is {manifest.get(name)!r} there and {value!r} here"
         for name, value in facts.items()
@@ -112,12 +112,12 @@ def _agreed(output, manifest, facts, sides):
         for side, (files, fields) in zip(stored, sides, strict=True):
             present.append([])
             for known, file in zip(side, files, strict=True):
-                one = dataclasses.replace(known, path=file)
-                if tuple(one.fields) != fields:
-                    differing.append(f"fields are {one.fields} there and {list(fields)} here")
-                elif not _is_same(one):
+                entry = dataclasses.replace(known, path=file)
+                if tuple(entry.fields) != fields:
+                    differing.append(f"fields are {entry.fields} there and {list(fields)} here")
+                elif not _is_same(entry):
                     differing.append(f"{file} is not the input {known.path} that was read")
-                present[-1].append(dataclasses.replace(one, fields=fields))
+                present[-1].append(dataclasses.replace(entry, fields=fields))
     if differing:
         raise ValueError(
             f"{output} belongs to another job: {'; '.join(differing)}. Choose another folder, or "
@@ -126,12 +126,12 @@ def _agreed(output, manifest, facts, sides):
     return present
 
 
-def _is_same(one: Input) -> bool:
-    """Whether the file at the path of an input is still the one that was read."""
-    status = os.stat(one.path)
-    if status.st_size != one.size:
+def _is_same(entry: Input) -> bool:
+    """Return whether the file at the path of an input is still the one that was read."""
+    status = os.stat(entry.path)
+    if status.st_size != entry.size:
         return False
-    if status.st_mtime_ns == one.modified:
+    if status.st_mtime_ns == entry.modified:
         return True
-    with open(one.path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() == one.sha256
+    with open(entry.path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256

@@ -19,14 +19,14 @@ def _is_executor(name, value):
 
 
 def _is_share(name, value):
-    found = re.fullmatch(r"(\d+)/(\d+)", value) if isinstance(value, str) else None
-    fits = bool(found) and int(found[1]) < int(found[2])
-    require(fits, name, value, 'part and number of parts, from "0/8" to "7/8", for example')
+    match = re.fullmatch(r"(\d+)/(\d+)", value) if isinstance(value, str) else None
+    is_share = bool(match) and int(match[1]) < int(match[2])
+    require(is_share, name, value, 'part and number of parts, from "0/8" to "7/8", for example')
 
 
 def _is_number_of_gpus(name, value):
-    fits = is_number(value) and value >= 0 and (value < 1 or value == math.floor(value))
-    require(fits, name, value, "a whole number, or with Ray a share below 1")
+    in_range = is_number(value) and value >= 0 and (value < 1 or value == math.floor(value))
+    require(in_range, name, value, "a whole number, or with Ray a share below 1")
 
 
 def _is_anything(name, value):
@@ -38,7 +38,7 @@ class CorpusOptions:
     """Options of every job over a corpus.
 
     Raises:
-        ValueError: If a value is out of its range, or belongs to the other executor.
+        ValueError: If a value is out of its range, or the executor does not have the option.
     """
 
     executor: str = option(
@@ -72,8 +72,8 @@ class CorpusOptions:
         check_options(self)
         if self.executor == "ray":
             accepted = f"at most processes={self.processes}"
-            fits = self.min_processes is None or self.min_processes <= self.processes
-            require(fits, "min_processes", self.min_processes, accepted)
+            in_range = self.min_processes is None or self.min_processes <= self.processes
+            require(in_range, "min_processes", self.min_processes, accepted)
         else:
             for name in ("min_processes", "ray_address"):
                 value = getattr(self, name)
@@ -93,13 +93,13 @@ class CorpusOptions:
 
     @classmethod
     def changed(cls, options: dict[str, Any]) -> dict[str, Any]:
-        """Return those of the options that do not have their default value."""
+        """Return the options whose value is not the default."""
         defaults = {field.name: field.default for field in dataclasses.fields(cls)}
         return {name: value for name, value in options.items() if value != defaults[name]}
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> CorpusOptions:
-        """Take these options out of a dictionary that has others too."""
+        """Remove the options of this class from a dictionary, and return them as an object."""
         fields = dataclasses.fields(cls)
         return cls(**{x.name: options.pop(x.name) for x in fields if x.name in options})
 

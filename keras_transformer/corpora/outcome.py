@@ -10,18 +10,18 @@ from keras_transformer.corpora.shards import Shard
 
 @dataclass
 class Outcome:
-    """State of a job: how far it is, and in the end what it did.
+    """State of a job: its progress, and in the end its result.
 
     Args:
         shards: Number of shards of the job, or of its part.
-        lines: Number of their lines.
+        lines: Number of lines in these shards.
         done: Number of shards that are done, those of earlier runs included.
         found: Number of shards that earlier runs had done.
         translated: Number of lines that this run has done.
         seconds: Seconds since the workers were started.
-        failed: Errors of the shards that were set apart, by the shard.
-        warnings: Number of warnings of the workers, such as of lines that were cut.
-        warning: The first of them.
+        failed: Errors of the shards that were given up, keyed by `str(shard)`.
+        warnings: Number of warnings from the workers, for example about lines that were cut.
+        warning: Text of the first warning.
         left: Number of lines that are neither done nor failed.
     """
 
@@ -38,12 +38,12 @@ class Outcome:
 
     @property
     def rate(self) -> float:
-        """Lines a second of this run."""
+        """Lines per second of this run."""
         return self.translated / self.seconds if self.seconds else 0.0
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds that the rest will take at this rate; None before the first shard is done."""
+        """Estimated seconds until the job ends; None before the first shard is done."""
         return self.left / self.rate if self.rate else None
 
     def add(self, shard: Shard, answer: dict[str, Any]) -> None:
@@ -60,10 +60,10 @@ class Outcome:
 
 
 class ShardError(RuntimeError):
-    """Raised at the end of a job in which shards were set apart; all others are done.
+    """Raised at the end of a job if shards were given up; all others are done.
 
     Args:
-        outcome: The job.
+        outcome: State of the job.
     """
 
     def __init__(self, outcome: Outcome):

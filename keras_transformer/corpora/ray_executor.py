@@ -19,20 +19,21 @@ from keras_transformer.system.extras import missing
 def on_ray(
     job: dict[str, Any], shards: Sequence[Shard], options: CorpusOptions
 ) -> Iterator[dict[str, Any]]:
-    """Yield the answers of `worker.Worker` for the shards, in the order in which they are done.
+    """Process shards on actors of Ray; yield each answer of `worker.Worker` when it is there.
 
-    Ray Data sees descriptors of shards, not lines: it stays small, and Ray's own restarts of
-    actors do the rest. All machines must see the model, the inputs and the output folder at the
-    same paths, and have this package installed.
+    Ray Data holds descriptions of shards, not their lines, so it needs little memory. Ray restarts
+    actors that die. All machines must see the model, the inputs and the output folder at the same
+    paths, and have this package installed.
 
     Args:
         job: Values of a `job.Job`.
-        shards: The shards.
+        shards: Shards to process.
         options: Options of the executor.
 
     Raises:
         ImportError: If Ray is not installed.
-        ValueError: If the cluster's machines have fewer GPUs than the least number of actors needs.
+        ValueError: If the cluster's machines have fewer GPUs than the minimum number of actors
+            needs.
     """
     try:
         import ray
@@ -46,7 +47,7 @@ def on_ray(
     try:
         if options.gpus:
             gpus = [x["Resources"].get("GPU", 0) for x in ray.nodes() if x["Alive"]]
-            room = sum(int(number // options.gpus) for number in gpus)  # all of an actor in one
+            room = sum(int(number // options.gpus) for number in gpus)  # one machine per actor
             accepted = f"few enough for {least} actors on machines with {gpus} GPUs"
             require(room >= least, "gpus", options.gpus, accepted)
         context = ray.data.DataContext.get_current()
@@ -71,7 +72,7 @@ def _connect(ray, options, actors):
     """Connect to the cluster, or start Ray on this machine with a core for each actor."""
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     address = options.ray_address or os.environ.get("RAY_ADDRESS")
-    own = {} if address else dict(num_cpus=actors, include_dashboard=False)
+    resources = {} if address else dict(num_cpus=actors, include_dashboard=False)
     # The actors of a cluster must use the backend that this process would.
     environment = {x: os.environ[x] for x in ("KERAS_BACKEND",) if x in os.environ}
     ray.init(
@@ -79,7 +80,7 @@ def _connect(ray, options, actors):
         runtime_env={"env_vars": environment},
         logging_level=logging.WARNING,
         log_to_driver=False,
-        **own,
+        **resources,
     )
 
 
@@ -87,7 +88,7 @@ class _Actor:
     """A worker inside an actor of Ray."""
 
     def __init__(self, job):
-        # Only here: the driver needs no framework.
+        # Imported here, because the driver needs no framework.
         from keras_transformer.backend import keep_compilations
         from keras_transformer.corpora.worker import Worker
 

@@ -15,16 +15,16 @@ _BEGUN = "begun"
 
 
 class Results:
-    """The output folder.
+    """The output folder of a job: its shards, their notes, and the attempts of this run.
 
-    Shard 12 is `shard-00000012.txt`, and beside it `shard-00000012.json` with its number of lines
-    and bytes and its SHA-256. The second file is written last: with it, the shard is done. A shard
-    that was set apart has `shard-00000012.failed.json` instead.
+    Shard 12 is in `shard-00000012.txt`. Its note, `shard-00000012.json`, holds the number of lines
+    and bytes and the SHA-256. The note is written last: with it, the shard is done. A shard that
+    was given up has `shard-00000012.failed.json` instead.
 
     Args:
         folder: The folder; it exists.
         suffix: Suffix of the shards.
-        run: Name of this run, which counts its own attempts.
+        run: Name of this run; attempts of other runs do not count.
     """
 
     def __init__(self, folder: str | os.PathLike, suffix: str, run: str):
@@ -35,19 +35,19 @@ class Results:
         return self.folder / f"{shard.name}{self.suffix}"
 
     def is_done(self, shard: Shard) -> bool:
-        """Whether the output of a shard is there, with the lines and the hash noted beside it."""
+        """Return whether the output of a shard exists and matches its note: size, hash, lines."""
         try:
             noted = json.loads(self._note(shard).read_text("utf-8"))
             with self.path(shard).open("rb") as file:
                 if os.fstat(file.fileno()).st_size != noted["bytes"]:
                     return False
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-            return found == noted["sha256"] and noted["lines"] == shard.lines
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return digest == noted["sha256"] and noted["lines"] == shard.lines
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return False
 
     def write(self, shard: Shard, lines: Iterable[str]) -> None:
-        """Write the output of a shard: to another name, synced, renamed; then the note beside it.
+        """Write the output of a shard, then its note: each complete, or not at all.
 
         Raises:
             OSError: If the disk is full; nothing of the shard is left then.
@@ -72,15 +72,15 @@ class Results:
         return self._noted(shard).count(_BEGUN)
 
     def begin(self, shard: Shard) -> None:
-        """Note that an attempt begins: in a file, so that it counts if it kills its process."""
+        """Note in a file that an attempt begins, so that it counts even if the process dies."""
         self._append(shard, _BEGUN)
 
     def failed(self, shard: Shard, error: str) -> None:
-        """Note the error of the attempt that was begun last."""
+        """Note the error of the last attempt."""
         self._append(shard, " ".join(error.split()))
 
     def set_apart(self, shard: Shard) -> str:
-        """Give a shard up: leave a file that says so; return the error of its last attempt."""
+        """Give up a shard: write its `.failed.json`, and return the error of its last attempt."""
         noted = self._noted(shard)
         error = noted[-1] if noted and noted[-1] != _BEGUN else "the worker process died"
         note = {"shard": str(shard), "error": error, "attempts": noted.count(_BEGUN)}
@@ -93,7 +93,7 @@ class Results:
         removed(self._attempts(shard))
 
     def clean(self, shards: Iterable[Shard]) -> None:
-        """Remove what killed processes left of these shards, and all their unfinished files."""
+        """Remove notes of attempts at these shards, and unfinished files of killed processes."""
         names = {shard.name for shard in shards}
         removed(*(x for x in self.folder.glob(".*.attempts") if x.name.split(".")[1] in names))
         remove_stale(self.folder)

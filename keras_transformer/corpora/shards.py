@@ -18,12 +18,12 @@ class Input:
 
     Args:
         path: The file.
-        fields: Names of its texts; see `lines.open_lines`.
-        size: Bytes.
+        fields: Names of the fields to read; see `lines.open_lines`.
+        size: Size in bytes.
         modified: Time of the last change, in nanoseconds.
         sha256: Hash of the bytes.
         lines: Number of lines.
-        offsets: Where each shard begins in it; see `lines.LineFile`.
+        offsets: Where each shard begins in the file; see `lines.LineFile`.
     """
 
     path: str
@@ -37,12 +37,12 @@ class Input:
 
 @dataclass(frozen=True)
 class Shard:
-    """A number of lines of one file, or of two parallel files.
+    """A block of lines of one file, or of two parallel files.
 
     Args:
         number: Position among all shards of the job.
-        first: Number of lines before it in its file.
-        lines: Number of its lines.
+        first: Index of its first line in the file, from 0.
+        lines: Number of lines.
         places: (path, fields, offset) for each of the parallel files.
     """
 
@@ -53,12 +53,12 @@ class Shard:
 
     @property
     def name(self) -> str:
-        """The name of its output file, without the suffix; names sort as numbers do."""
+        """Name of the output file, without the suffix; names sort in the order of the shards."""
         return f"shard-{self.number:08d}"
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Shard:
-        """Make a shard of values that went through JSON."""
+        """Return a shard from the JSON values of its fields, in which tuples became lists."""
         places = tuple((path, tuple(fields), offset) for path, fields, offset in values["places"])
         return cls(**{**values, "places": places})
 
@@ -68,7 +68,7 @@ class Shard:
 
 
 class ShardReader:
-    """Reads the lines of shards; keeps the files of the last one open for the next."""
+    """A reader of the lines of shards. It keeps the files of the last shard open for the next."""
 
     def __init__(self):
         self._files = {}
@@ -87,8 +87,8 @@ class ShardReader:
         for path, fields, offset in shard.places:
             if (path, fields) not in self._files:
                 self._files[path, fields] = open_lines(path, fields)
-            found = self._files[path, fields].records(shard.first, offset, shard.lines)
-            columns.append(list(found))
+            rows = self._files[path, fields].records(shard.first, offset, shard.lines)
+            columns.append(list(rows))
             if len(columns[-1]) != shard.lines:
                 raise ValueError(
                     f"{path} has changed: it ends at line {len(columns[-1])} of {shard}"
@@ -97,35 +97,35 @@ class ShardReader:
 
 
 def files_of(paths: Sequence[str | os.PathLike] | str | os.PathLike, name: str) -> list[str]:
-    """Return the files of paths, those of a folder by name.
+    """Return the absolute paths of all files; those of a folder are sorted by name.
 
-    Hidden files of a folder are left out, and `.json` files: a folder that a job wrote holds its
-    lines, and notes about them in `.json` files.
+    Hidden files of a folder are left out, and `.json` files: in the output folder of another job,
+    they are notes about the shards.
 
     Args:
         paths: A path or several, of files or folders.
         name: Name of the argument in error messages.
 
     Raises:
-        ValueError: If there are none.
+        ValueError: If there are no files.
         FileNotFoundError: If a path does not exist.
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
-    found: list[str] = []
+    files: list[str] = []
     for path in map(Path, paths):
         if path.is_dir():
             inside = [x for x in sorted(path.iterdir()) if x.is_file() and _is_input(x)]
             if not inside:
                 raise ValueError(f"{name} must have files, got the folder {path} without any")
-            found += map(os.path.abspath, inside)
+            files += map(os.path.abspath, inside)
         elif path.exists():
-            found.append(os.path.abspath(path))
+            files.append(os.path.abspath(path))
         else:
             raise FileNotFoundError(f"{name}: there is no file or folder {path}")
-    if not found:
+    if not files:
         raise ValueError(f"{name} must be one or more files or folders, got none")
-    return found
+    return files
 
 
 def _is_input(path):
@@ -153,7 +153,7 @@ def counted(path: str, fields: tuple[str, ...], shard_lines: int) -> Input:
 
 
 def split(sides: Sequence[Sequence[Input]], shard_lines: int) -> Iterator[Shard]:
-    """Yield the shards of the inputs, in order; no shard has lines of two files of a side.
+    """Yield the shards of the inputs, in order; each shard is within one file.
 
     Args:
         sides: The inputs; two lists for parallel files.

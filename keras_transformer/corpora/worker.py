@@ -1,8 +1,8 @@
 """A worker: reads the lines of a shard, translates or scores them, and writes the output.
 
 `python -m keras_transformer.corpora.worker` is a process of the local executor: it reads the job
-and then shards as JSON lines from stdin and answers each with a line on stdout. It ends with its
-stdin, also when the driver was killed.
+and then shards as JSON lines from stdin and answers each with a line on stdout. It ends when its
+stdin is closed, also because the driver was killed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRIES = 3
 
 
 class Worker:
-    """Does shards of a job, with a model that it loads for the first one.
+    """A worker: processes shards of a job with a model, which it loads at the first shard.
 
     Args:
         job: Values of a `job.Job`.
@@ -40,16 +40,16 @@ class Worker:
         self._translator: Translator | None = None
 
     def do(self, shard: Shard) -> dict[str, Any]:
-        """Return the answer for a shard, once its output is in place or it is set apart.
+        """Write the output of a shard, or give it up after `TRIES` attempts; return the answer.
 
         Returns:
-            The shard's `number` and `lines`; `warnings`, their number, and the first `warning`. A
-            shard that was set apart has an `error` instead. With `stop`, an error and its `errno`,
-            no shard can succeed.
+            The shard's `number` and `lines`; if there were warnings, their number as `warnings` and
+            the first as `warning`; for a shard that was given up, its `error`; if no shard can
+            succeed, the error as `stop`, with its `errno` or None.
 
         Raises:
-            Exception: If the attempt failed in a way that another attempt may not. End the process
-                then, since it may be in any state, and ask another one.
+            Exception: If the attempt failed, but another may succeed. End the process then, because
+                its state is unknown, and send the shard to a new one.
         """
         answer: dict[str, Any] = {"number": shard.number, "lines": shard.lines}
         try:
@@ -61,9 +61,10 @@ class Worker:
             return answer | _stop(error)
 
     def _attempt(self, shard):
-        if self.results.is_done(shard):  # by a process that died before it could say so
+        """Make an attempt at a shard; return its warnings or its error as an answer."""
+        if self.results.is_done(shard):  # another process did it, and died before it answered
             return {}
-        try:  # without notes of the attempts, they could go on forever
+        try:  # stop if an attempt cannot be noted: attempts could go on forever
             if self.results.attempts(shard) >= TRIES:
                 return {"error": self.results.set_apart(shard)}
             self.results.begin(shard)
@@ -82,7 +83,7 @@ class Worker:
                 records = self._reader.records(shard)
                 lines = METHODS[self.job["method"]](self._translator, records, self.job["options"])
                 self.results.write(shard, lines)
-        except ValueError as error:  # of the input: another attempt would find it as well
+        except ValueError as error:  # the input is bad: another attempt would fail, too
             self.results.failed(shard, in_one_line(error))
             return {"error": self.results.set_apart(shard)}
         except Exception as error:
@@ -96,14 +97,17 @@ class Worker:
 
 
 def translated(translator: Translator, records: Sequence, options: dict[str, Any]) -> list[str]:
-    """Return the best translation of each text."""
+    """Return the best translation of each text, on one line."""
     return [one_line(x) for x in translator.translate([text for (text,) in records], **options)]
 
 
 def ranked(translator: Translator, records: Sequence, options: dict[str, Any]) -> list[str]:
     """Return the n-best list of each text, as JSON."""
-    found = translator.nbest([text for (text,) in records], **options)
-    return [_json([{"text": x.text, "score": round(x.score, 4)} for x in one]) for one in found]
+    nbest_lists = translator.nbest([text for (text,) in records], **options)
+    return [
+        _json([{"text": x.text, "score": round(x.score, 4)} for x in hypotheses])
+        for hypotheses in nbest_lists
+    ]
 
 
 def scored(translator: Translator, records: Sequence, options: dict[str, Any]) -> list[str]:
@@ -117,11 +121,11 @@ def scored(translator: Translator, records: Sequence, options: dict[str, Any]) -
     sources, targets = ([pair[side] for pair in records] for side in (0, 1))
     ids = tokenizer.encode_source(sources), tokenizer.encode_target(targets)
     frames = tokenizer.source_frame, tokenizer.target_frame
-    fits = [strict or max(len(x), len(y)) <= limit for x, y in zip(*ids, strict=True)]
-    kept = [[x for x, fit in zip(side, fits, strict=True) if fit] for side in (sources, targets)]
+    mask = [strict or max(len(x), len(y)) <= limit for x, y in zip(*ids, strict=True)]
+    kept = [[x for x, fit in zip(side, mask, strict=True) if fit] for side in (sources, targets)]
     scores = iter(translator.score(*kept, **options))
     lines = []
-    for fit, *tokens in zip(fits, *ids, strict=True):
+    for fit, *tokens in zip(mask, *ids, strict=True):
         lengths = [len(x) - len(frame.before) for x, frame in zip(tokens, frames, strict=True)]
         score = round(next(scores), 4) if fit else None
         names = ("log_probability", "source_tokens", "target_tokens")
@@ -143,7 +147,7 @@ def _json(value):
 
 
 def main() -> None:
-    """Serve the driver at the other end of stdin and stdout."""
+    """Answer the driver's requests, which come as lines on stdin."""
     keep_compilations()
     worker = None
 

@@ -1,1 +1,1 @@
-"""Data: corpora, readers of data sets, cleaning, batches of a token budget, pretraining tasks."""
+"""Training data: corpora, readers of file formats, cleaning, batches and pretraining tasks."""

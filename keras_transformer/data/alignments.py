@@ -1,4 +1,4 @@
-"""Alignments of the tokens of a parallel text, learned from the text alone."""
+"""Word alignment: links between the tokens of sentence pairs, learned from the pairs alone."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.data.ragged import Ragged
 
 NONE = -1  # a token without a counterpart
-ITERATIONS = 5  # of each model
+ITERATIONS = 5  # training iterations of each model
 NULL = 0.08  # prior probability that a token has no counterpart
-PLACES = 8  # relative places that a text is divided into
+PLACES = 8  # number of parts of equal length that a text is divided into
 _CHUNK = 10_000  # pairs that are aligned at a time
 
 
@@ -21,22 +21,24 @@ def align_tokens(
     targets: Sequence[Sequence[int]],
     learn_from: int = 100_000,
 ) -> list[np.ndarray]:
-    """Return for each target token the place of the source token that it translates.
+    """Return, for each target token, the index of the source token that it translates.
 
-    IBM model 1, then model 2 (Brown et al. 1993) with places relative to the lengths, are learned
-    in both directions. Only links that both directions find are kept: few are wrong.
+    IBM model 1 and then model 2 (Brown et al. 1993), with positions relative to the lengths, are
+    trained in both directions. Only links that both directions agree on are kept; few of them are
+    wrong.
 
     Args:
         sources: Token ids of each source.
-        targets: Token ids of its translation.
-        learn_from: Number of pairs, from the first on, that probabilities are learned from; all
-            are aligned. A pair of 25 tokens each needs about 50 kB while they are learned.
+        targets: Token ids of each target, one per source.
+        learn_from: Number of pairs that the models are trained on, the first ones; all pairs are
+            aligned. In training, a pair of 25 tokens per side needs about 50 kB.
 
     Returns:
-        For each pair an array (T,) of places in the source, int32; -1 for tokens without one.
+        For each pair, an array (T,) of indices in the source, int32; -1 for tokens without a
+        counterpart.
 
     Raises:
-        ValueError: If there are no tokens, or not as many targets as sources.
+        ValueError: If there are no tokens, or the numbers of sources and targets differ.
     """
     accepted = f"{len(sources)} sequences, one per source"
     require(len(targets) == len(sources), "targets", f"{len(targets)} sequences", accepted)
@@ -45,16 +47,16 @@ def align_tokens(
     require(filled, "sources", f"{len(sources)} sequences", "token ids, with targets")
     learned = sources[:learn_from], targets[:learn_from]
     forward, backward = _Probabilities(*learned), _Probabilities(*learned[::-1])
-    found: list[np.ndarray] = []
+    alignments: list[np.ndarray] = []
     for first in range(0, len(sources), _CHUNK):
         chunk = sources[first : first + _CHUNK], targets[first : first + _CHUNK]
         pairs = zip(forward.best(*chunk), backward.best(*chunk[::-1]), strict=True)
-        found += (_mutual(places, others) for places, others in pairs)
-    return found
+        alignments += (_mutual(places, others) for places, others in pairs)
+    return alignments
 
 
 def _mutual(places_T, places_S):
-    """Return the links from target to source that those from source to target confirm."""
+    """Return the links from target to source that are also links from source to target."""
     if not len(places_S):
         return np.full(len(places_T), NONE, "int32")
     back = places_S[np.maximum(places_T, 0)]
@@ -63,12 +65,13 @@ def _mutual(places_T, places_S):
 
 
 def in_rows(links: Ragged, sources: Ragged, starts: np.ndarray) -> Ragged:
-    """Return the links of the pairs of some rows as places in their row.
+    """Convert links within pairs to links within rows, each of which holds several pairs.
 
     Args:
-        links: For each target token the place of its source token in the pair; -1: none.
-        sources: The sources of the same pairs.
-        starts: The first pair of each row, and the end.
+        links: For each target token of each pair, the index of its source token in the pair; -1:
+            none.
+        sources: Token ids of the sources of the same pairs.
+        starts: Index of the first pair of each row, and the number of pairs at the end.
     """
     firsts = sources.starts[:-1] - np.repeat(sources.starts[starts[:-1]], np.diff(starts))
     moved = links.values + np.repeat(firsts, links.lengths)
@@ -76,7 +79,7 @@ def in_rows(links: Ragged, sources: Ragged, starts: np.ndarray) -> Ragged:
 
 
 class _Probabilities:
-    """p(target token | source token), and the weights of the places of a link."""
+    """A trained alignment model: p(target token | source token), and weights of the positions."""
 
     def __init__(self, sources, targets):
         self.width = 1 + max((int(max(x)) for x in targets if len(x)), default=0)
@@ -95,7 +98,7 @@ class _Probabilities:
                 self.weights = np.bincount(places, share, len(self.weights)) / chances
 
     def best(self, sources, targets):
-        """Return the most probable source place of each target token; -1: none."""
+        """Return the index of the most probable source token of each target token; -1: none."""
         keys, places, starts = self._cells(sources, targets)
         if not len(keys):
             return [np.full(len(target), NONE) for target in targets]
@@ -105,28 +108,33 @@ class _Probabilities:
         best = np.maximum.reduceat(share, starts[:-1])
         is_best = np.flatnonzero(share == np.repeat(best, np.diff(starts)))
         first = is_best[np.searchsorted(is_best, starts[:-1])] - starts[:-1]
-        found = np.where(best > 0, first - 1, NONE)  # the first pair is that with none
-        return np.split(found, np.cumsum([len(x) for x in targets])[:-1])
+        indices = np.where(best > 0, first - 1, NONE)  # the first link of a token is to none
+        return np.split(indices, np.cumsum([len(x) for x in targets])[:-1])
 
     def _share(self, values, places, starts):
-        """Return probabilities of pairs, times their prior, which sums to 1 for a target token."""
+        """Return the probabilities of links times their priors, which sum to 1 per target token."""
         weights = np.where(places == 0, 0.0, self.weights[places])
         total = np.repeat(np.add.reduceat(weights, starts[:-1]), np.diff(starts))
         prior = (1 - NULL) * weights / np.maximum(total, 1e-9)
         return values * np.where(places == 0, NULL, prior)
 
     def _cells(self, sources, targets):
-        """Return for each target token its pairs with none and with each source token.
+        """Return all possible links of all target tokens, as three arrays.
 
-        A pair is a key, (source + 1) * width + target, and a place, which numbers those of both
-        tokens in their texts; 0 for none. `starts` are the first pairs of each target token, and
-        the end.
+        A target token has a link to none, and one to each source token of its pair.
+
+        Returns:
+            Keys of the two tokens, (source + 1) * width + target, where source + 1 is 0 for none;
+            numbers of the combination of their relative positions, 0 for none; and the index of
+            the first link of each target token, with the number of links at the end.
         """
         keys, places, sizes = [np.zeros(0, "int64")], [np.zeros(0, "int64")], [np.zeros(1, "int64")]
         for source, target in zip(sources, targets, strict=True):
             S, T = len(source), len(target)
-            own = np.concatenate([[0], np.asarray(source, "int64") + 1])
-            keys.append((np.asarray(target, "int64")[:, None] + own * self.width).reshape(-1))
+            source_keys = np.concatenate([[0], np.asarray(source, "int64") + 1])
+            keys.append(
+                (np.asarray(target, "int64")[:, None] + source_keys * self.width).reshape(-1)
+            )
             rows, columns = (np.arange(n) * PLACES // max(n, 1) for n in (T, S))
             place_TS = 1 + rows[:, None] * PLACES + columns
             places.append(np.pad(place_TS, ((0, 0), (1, 0))).reshape(-1))

@@ -1,4 +1,4 @@
-"""Files of tar and zip archives, whose sizes unpacked are limited."""
+"""Reading of tar and zip archives, with a limit of the size of each unpacked file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from keras_transformer.config import require
 
-MOST_BYTES = 1 << 28  # of one file, unpacked
+MOST_BYTES = 1 << 28  # maximum size of one unpacked file
 
 # Exceptions that the module zipfile raises for a damaged archive.
 _BROKEN = (zipfile.BadZipFile, EOFError, RuntimeError, struct.error, zlib.error, lzma.LZMAError)
@@ -33,7 +33,7 @@ def read_tar(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
                 if member.isfile():
                     _check(path, member.name, member.size)
                     yield member.name, archive.extractfile(member).read()
-            while archive.fileobj.read(1 << 20):  # to the checksum at the end of gzip
+            while archive.fileobj.read(1 << 20):  # gzip checks its checksum at the end of the file
                 pass
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         _raise_unless_damaged(error)
@@ -41,7 +41,11 @@ def read_tar(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
 
 
 def read_zip(path: str | os.PathLike, pattern: str) -> Iterator[tuple[re.Match, bytes]]:
-    """Yield the match and content of each file in a zip file whose name has the pattern, sorted.
+    """Yield the match and the content of the files in a zip file whose names match a pattern.
+
+    Args:
+        path: The zip file.
+        pattern: Regular expression that is searched in the names; files come sorted by name.
 
     Raises:
         FileNotFoundError: If the file does not exist.
@@ -60,7 +64,10 @@ def read_zip(path: str | os.PathLike, pattern: str) -> Iterator[tuple[re.Match, 
 
 
 def _raise_unless_damaged(error):
-    """Raise errors of the file system again; the OSError of the module bz2 has no number."""
+    """Raise an error of the file system again, not one of a damaged archive.
+
+    The module bz2 reports a damaged archive as an OSError, too, but without a number.
+    """
     if isinstance(error, OSError) and error.errno is not None:
         raise error
 

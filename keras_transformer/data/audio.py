@@ -19,10 +19,10 @@ from keras import ops
 from keras_transformer.config import require, require_whole
 from keras_transformer.system.files import replacing
 
-MOST_HERTZ = 1_000_000
-MOST_TAPS = 2_000_000  # numbers in the filters of `resample`, of 8 bytes
-# Programs that write to a pipe cannot know the size: ffmpeg writes 2^32 - 1, SoX a little less than
-# 2^31 (a multiple of the frame), GStreamer 0.
+MOST_HERTZ = 1_000_000  # maximum sample rate
+MOST_TAPS = 2_000_000  # maximum numbers (of 8 bytes) in the filters of `resample`
+# Programs that write a WAV file to a pipe do not know its size: ffmpeg writes 2^32 - 1 into the
+# header, SoX slightly less than 2^31 (a multiple of the frame), GStreamer 0.
 UNKNOWN_SIZE = 0x7FFF0000
 
 
@@ -32,7 +32,7 @@ def read_wav(
     """Read the samples of a 16-bit PCM WAV file; several channels are averaged.
 
     Args:
-        file: Path, or file open for reading. If its header gives no size, as that of a pipe, it is
+        file: Path, or file open for reading. If its header gives no size, as from a pipe, it is
             read to its end.
         sample_rate: Rate in Hz to resample to; None keeps the rate of the file.
 
@@ -59,10 +59,15 @@ def read_wav(
 
 
 def _header(read: Callable[[int], bytes], name: str) -> tuple[int, int, int | None]:
-    """Read a WAV file up to its samples; forwards only, so that it may be a pipe.
+    """Read the header of a WAV file, up to its samples, without seeking: it may be a pipe.
+
+    Args:
+        read: The file's method `read`.
+        name: Name of the file in error messages.
 
     Returns:
-        Channels, rate in Hz, and bytes of all samples; None: to the end.
+        Number of channels, rate in Hz, and number of bytes of all samples; None: to the end of the
+        file.
     """
 
     def unpacked(layout, data):
@@ -82,7 +87,7 @@ def _header(read: Callable[[int], bytes], name: str) -> tuple[int, int, int | No
         content = read(size + size % 2)
         if chunk == b"fmt ":
             coding, *facts = unpacked("<HHIIHH", content)
-            if coding == 0xFFFE:  # WAVE_FORMAT_EXTENSIBLE: the coding begins its GUID
+            if coding == 0xFFFE:  # WAVE_FORMAT_EXTENSIBLE: its GUID begins with the format
                 coding = unpacked("<24xH", content)[0]
             if coding != 1:
                 raise _foreign(name, f"its samples have format {coding}")
@@ -91,7 +96,7 @@ def _header(read: Callable[[int], bytes], name: str) -> tuple[int, int, int | No
     if facts is None or not facts[0]:
         raise _foreign(name, "it has no format or channel")
     channels, rate, _, _, bits = facts
-    if not 8 < bits <= 16:  # 12 bits, say, are stored in 16
+    if not 8 < bits <= 16:  # samples of 9 to 15 bits are stored in 16 bits
         raise _foreign(name, f"its samples have {bits} bits")
     is_unknown = size >= UNKNOWN_SIZE or (not size and not 0 < whole < UNKNOWN_SIZE)
     if kind == b"RF64" and size == 2**32 - 1:
@@ -112,17 +117,17 @@ def _foreign(name, problem):
 def sound_chunks(
     file: BinaryIO, sample_rate: int | None = None, seconds: float = 0.25
 ) -> tuple[int, Iterator[np.ndarray]]:
-    """Read a sound of 16-bit PCM while it arrives, from a pipe for example.
+    """Read a sound of 16-bit PCM in chunks while it arrives, for example from a pipe.
 
     Args:
         file: File open for reading, such as `sys.stdin.buffer`; it may have no end.
-        sample_rate: Rate in Hz of samples without a header, little-endian and of one channel;
-            None: a WAV file, whose header gives the rate. If it gives no size, as in a pipe, the
-            sound is read to its end.
-        seconds: Length of each chunk but the last.
+        sample_rate: Rate in Hz of raw samples without a header, little-endian, one channel. None:
+            the file is a WAV file, whose header gives the rate; if it gives no size, as from a
+            pipe, the file is read to its end.
+        seconds: Length of each chunk, except the last.
 
     Returns:
-        The rate in Hz and an iterator over chunks (N,) float32 in [-1, 1).
+        The rate in Hz, and an iterator over chunks (N,) float32 in [-1, 1).
 
     Raises:
         ValueError: If there is no sound, or it is not 16-bit PCM.
@@ -158,7 +163,7 @@ def _check_rate(name, rate):
 
 
 def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) -> None:
-    """Write a WAV file of 16-bit PCM with one channel; an existing file is replaced as a whole.
+    """Write a WAV file of 16-bit PCM with one channel; an existing file is replaced.
 
     Args:
         path: File to write.
@@ -168,8 +173,8 @@ def write_wav(path: str | os.PathLike, samples: np.ndarray, sample_rate: int) ->
     Raises:
         ValueError: If samples have another shape or are not finite.
     """
-    fits = samples.ndim == 1 and bool(np.isfinite(samples).all())
-    require(fits, "samples", samples.shape, "finite numbers (N,)")
+    is_signal = samples.ndim == 1 and bool(np.isfinite(samples).all())
+    require(is_signal, "samples", samples.shape, "finite numbers (N,)")
     data = np.clip(np.round(samples * 32768.0), -32768, 32767).astype("<i2")
     with replacing(path) as temporary, wave.open(os.fspath(temporary), "wb") as sound:
         sound.setparams((1, 2, sample_rate, len(data), "NONE", ""))
@@ -182,23 +187,23 @@ def resample(samples: np.ndarray, before: int, after: int, crossings: int = 16) 
     Args:
         samples: Samples (N,).
         before, after: Old and new rate in Hz, integers.
-        crossings: Zeros of the sinc on either side; a higher number preserves more of the highest
-            frequencies.
+        crossings: Number of zeros of the sinc on either side; more zeros preserve more of the
+            highest frequencies.
 
     Returns:
         Samples (ceil(N after / before),).
 
     Raises:
-        ValueError: If the ratio of the rates has numerator and denominator so large that the
-            filters would take too much memory, as 44,101 to 16,000 has.
+        ValueError: If the filters would take too much memory, because numerator and denominator of
+            the ratio of the rates are too large, for example 44,101 to 16,000.
     """
     divisor = math.gcd(before, after)
     down, up = before // divisor, after // divisor
-    cutoff = 0.95 * min(1.0, up / down)  # as a share of half the old rate
+    cutoff = 0.95 * min(1.0, up / down)  # as a fraction of half the old rate
     reach = math.ceil(crossings / cutoff)
     accepted = f"of a simpler ratio to {after:,} Hz"
     require(up * (down + 2 * reach) <= MOST_TAPS, "the sample rate", before, accepted)
-    # Every `down` old samples become `up` new ones, each computed with a separate filter.
+    # Each group of `down` old samples becomes `up` new ones, each with a filter of its own.
     taps = np.arange(-reach, down + reach)
     distance = taps - np.arange(up)[:, None] * down / up
     window = np.cos(np.clip(distance * cutoff / crossings, -1, 1) * np.pi / 2) ** 2
@@ -218,33 +223,35 @@ def log_mel(
 ) -> Any:
     """Compute Whisper's features: log power in mel bands, limited to a range of 8 powers of ten.
 
-    The features are x = log10 of the mel bands of the Fourier power, clipped from below at the
-    clip's maximum minus 8, then (x + 4) / 4. The features depend on where a clip ends, so pad all
-    samples to one length, as Whisper does to 30 seconds, or compute the features of each clip
-    separately and pad those.
+    Let x be log10 of the mel bands of the Fourier power, with a lower limit of the clip's maximum
+    minus 8; the features are (x + 4) / 4. They depend on the end of a clip, so either pad the
+    samples of all clips to one length, as Whisper does to 30 seconds, or compute the features of
+    each clip separately and pad these.
 
     Args:
         samples: Samples (N,) or (B, N) in [-1, 1], N more than half a window.
         sample_rate: Rate in Hz.
-        num_mels: Mel bands from 0 Hz to half the rate; at 8 kHz, more than about 40 leave some
-            bands empty.
+        num_mels: Number of mel bands from 0 Hz to half the rate; at 8 kHz, some bands are empty if
+            there are more than about 40.
         window, hop: Length of a frame and distance between frames, in seconds.
 
     Returns:
-        A float32 tensor (N // hop, mels) or (B, N // hop, mels), hop in samples.
+        A float32 tensor (N // hop, mels) or (B, N // hop, mels), where hop is in samples.
 
     Raises:
         ValueError: If there are too few samples.
     """
-    # Frames of a NumPy array are cut by NumPy: JAX would compile for each clip length.
-    own = isinstance(samples, np.ndarray)
-    samples = samples.astype("float32") if own else ops.convert_to_tensor(samples, dtype="float32")
+    # NumPy arrays are cut into frames with NumPy: JAX would compile for each clip length.
+    is_numpy = isinstance(samples, np.ndarray)
+    samples = (
+        samples.astype("float32") if is_numpy else ops.convert_to_tensor(samples, dtype="float32")
+    )
     size, step = round(window * sample_rate), round(hop * sample_rate)
     length, half = samples.shape[-1], size // 2
     if length <= half:
         raise ValueError(f"samples must be more than {half}, half a window, got {length}")
     edges = [(0, 0)] * (len(samples.shape) - 1)
-    on = np if own else ops
+    on = np if is_numpy else ops
     padded = on.pad(samples, [*edges, (half, half)], mode="reflect")
     places = np.arange(length // step)[:, None] * step + np.arange(size)
     hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(size) / size)
@@ -280,7 +287,7 @@ def mel_filters(sample_rate: int, size: int, num_mels: int) -> np.ndarray:
 
 
 def mel_middles(sample_rate: int, num_mels: int) -> np.ndarray:
-    """Return the center frequency of each filter of `mel_filters` in Hz, (mels,)."""
+    """Return the center frequency in Hz of each filter of `mel_filters`: (mels,)."""
     return _mel_corners(sample_rate, num_mels)[1:-1]
 
 

@@ -1,4 +1,4 @@
-"""Proteins and DNA: FASTA files, protein secondary structure, splice junctions."""
+"""Readers of data sets of proteins and DNA: FASTA, secondary structure, splice junctions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PARTS = ("train", "validation", "test")
 
 
 def read_fasta(lines: Iterable[str], source: str | Path = "FASTA") -> dict[str, str]:
-    """Return the sequences of a FASTA file by their headers, without ">".
+    """Return the sequences of a FASTA file, by their headers without ">".
 
     Args:
         lines: Lines of the file.
@@ -23,43 +23,43 @@ def read_fasta(lines: Iterable[str], source: str | Path = "FASTA") -> dict[str, 
     Raises:
         ValueError: If the first line is not a header, or a header occurs twice.
     """
-    found: dict[str, list[str]] = {}
+    records: dict[str, list[str]] = {}
     header = None
     for number, line in enumerate(lines, 1):
         line = line.strip()
         if line.startswith(">"):
             header = line[1:].strip()
-            if header in found:
+            if header in records:
                 raise ValueError(f"{source}, line {number}: the header {header!r} occurs twice")
-            found[header] = []
+            records[header] = []
         elif line:
             if header is None:
                 raise ValueError(f"{source}, line {number} must be a header, got {line!r:.60}")
-            found[header].append(line)
-    return {header: "".join(parts) for header, parts in found.items()}
+            records[header].append(line)
+    return {header: "".join(parts) for header, parts in records.items()}
 
 
 def read_structures(path: str | Path) -> dict[str, list[tuple[str, str]]]:
     """Read proteins and their secondary structure from FLIP's `splits.zip` (Dallago et al. 2021).
 
     Args:
-        path: The archive. It holds `sequences.fasta`, `mask.fasta` (1 where a residue is resolved)
+        path: The archive. It holds `sequences.fasta`, `mask.fasta` (1 for each resolved residue)
             and `sampled.fasta` (structures; the headers name the part of the data set).
 
     Returns:
-        (residues, structures) of each protein, under "train", "validation" and "test". The two
-        strings have one letter per residue; a structure is H (helix), E (strand), C (coil) or
+        (residues, structures) of each protein, by part: "train", "validation" and "test". Both
+        strings have one letter per residue; structures are H (helix), E (strand), C (coil) and
         `UNRESOLVED`.
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If it is not such an archive, or its three files do not match.
+        ValueError: If it lacks one of these files, or the files do not match.
     """
     names = "sequences", "mask", "sampled"
-    found = {match[1]: x for match, x in read_zip(path, rf"^splits/({'|'.join(names)})\.fasta$")}
+    files = {match[1]: x for match, x in read_zip(path, rf"^splits/({'|'.join(names)})\.fasta$")}
     try:
         sequences, masks, labels = (
-            read_fasta(found[name].decode().splitlines(), name) for name in names
+            read_fasta(files[name].decode().splitlines(), name) for name in names
         )
     except (KeyError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not FLIP's archive of structures: {error}") from error
@@ -93,15 +93,15 @@ def read_splice_junctions(path: str | Path) -> dict[str, str]:
             in `.gz`.
 
     Returns:
-        Classes by bases: "EI" (exon to intron), "IE" or "N" (neither). Some sequences occur more
-        than once; if their classes differ, the first one counts.
+        The class of each sequence of bases: "EI" (exon to intron), "IE" (intron to exon) or "N"
+        (neither). If a sequence occurs several times, its first class counts.
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If a line does not have three parts, or not as many bases as the first line
-            (names the line), or the file has no sequence.
+        ValueError: If a line does not have three parts, or has another number of bases than the
+            first line, or the file has no sequence. Messages name the line.
     """
-    found: dict[str, str] = {}
+    classes: dict[str, str] = {}
     length = 0
     for number, line in enumerate(iterate_lines(path), 1):
         if not line.strip():
@@ -115,20 +115,20 @@ def read_splice_junctions(path: str | Path) -> dict[str, str]:
             raise ValueError(
                 f"{path}, line {number} must have {length} bases like the first, got {len(bases)}"
             )
-        found.setdefault(bases, label)
-    if not found:
+        classes.setdefault(bases, label)
+    if not classes:
         raise ValueError(f"{path} must have a sequence, got none")
-    return found
+    return classes
 
 
 def overlapping_words(sequence: str, letters: int) -> str:
-    """Return the overlapping words of a sequence, "ACG CGT" for 3 letters of "ACGT".
+    """Return the overlapping words of a sequence: "ACG CGT" for "ACGT" and 3 letters per word.
 
-    Ji et al. 2021, section 2.1.
+    This is the input of DNABERT (Ji et al. 2021, section 2.1).
 
     Args:
-        sequence: Letters; spaces at both ends do not count.
-        letters: Letters per word; a shorter sequence is one word.
+        sequence: Letters; spaces at both ends are removed.
+        letters: Number of letters per word; a shorter sequence is one word.
     """
     sequence = sequence.strip()
     starts = range(max(1, len(sequence) - letters + 1))

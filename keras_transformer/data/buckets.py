@@ -1,4 +1,4 @@
-"""Buckets: group pairs of similar length into batches with one pair per row."""
+"""Buckets: batches of pairs of similar length, with one pair per row."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ MULTIPLE = 4  # lengths are rounded up to a multiple of this
 class Buckets:
     """Pairs in buckets of similar length; each bucket has one batch shape.
 
-    The cost of an epoch is its number of cells, plus half a full batch for each batch, so that a
-    small corpus is not split into many small batches. Dynamic programming finds the partition of
-    the lengths into at most `num_buckets` ranges with the lowest cost.
+    The partition of the lengths into at most `num_buckets` ranges is the one with the lowest cost,
+    found by dynamic programming. The cost of an epoch is its number of cells (tokens and padding)
+    plus half a full batch per batch, so that a small corpus is not split into many small batches.
 
     Args:
-        source, target: Length of each source, and of each target.
-        tokens_per_batch: Maximum cells per side of a batch, padding included.
+        source, target: Tokens of each source (N,), and of each target (N,).
+        tokens_per_batch: Maximum cells per side of a batch.
         num_buckets: Maximum number of buckets.
-        max_length: Maximum length; rounding up does not exceed it.
+        max_length: Maximum length; lengths are not rounded up beyond it.
 
     Attributes:
         shapes: Batch shape (rows, S, T) of each bucket, the shortest first.
-        counts: Number of rows in each bucket.
+        counts: Number of pairs in each bucket.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Buckets:
         self.counts = self._members.lengths
 
     def shuffled(self, generator: np.random.Generator | None) -> list[Ragged]:
-        """Return the pairs of each row of each bucket, shuffled; None keeps the order."""
+        """Return the pair of each row, for each bucket; shuffled, unless `generator` is None."""
         members = list(self._members)
         if generator is not None:
             members = [generator.permutation(pairs) for pairs in members]
@@ -83,6 +83,12 @@ class Buckets:
 
 
 def batched(count: int, longest: int, tokens_per_batch: int) -> tuple[int, int]:
-    """Return (batches, rows per batch) for `count` rows: the fewest batches, evenly filled."""
+    """Return the minimum number of batches for `count` rows, and the rows of each if filled evenly.
+
+    Args:
+        count: Number of rows.
+        longest: Cells per row and side.
+        tokens_per_batch: Maximum cells per side of a batch.
+    """
     batches = -(-count // (tokens_per_batch // longest))
     return batches, -(-count // batches)

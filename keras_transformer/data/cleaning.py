@@ -1,7 +1,7 @@
 """Cleaning of parallel text: remove pairs that harm training, and count them.
 
-A filter is a function of a pair, `(source, target) -> reason`: the name of what is wrong with the
-pair, or None. `clean` applies the filters that training does; `screened` applies any.
+A filter is a function `(source, target) -> reason`: it returns the name of the problem if the pair
+is to be dropped, else None. `clean` applies the filters that training uses, `screened` any filters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Filter = Callable[[str, str], str | None]
 # Chinese and Japanese put no spaces between words: each of their characters counts as one word.
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
-# What `clean` drops pairs for, in the order in which it asks.
+# Reasons for which `clean` drops pairs, in the order in which it checks them.
 REASONS = ("empty", "identical", "too_long", "length_ratio", "duplicate")
 
 
@@ -57,12 +57,16 @@ class CleaningReport:
 
 
 class LengthFilter:
-    """The filter of pairs that are empty, untranslated, too long or of unequal length.
-
-    Its reasons are "empty", "identical", "too_long" and "length_ratio".
+    """A filter that drops pairs that are empty, untranslated, too long or of unequal length.
 
     Args:
         max_words, max_length_ratio, drop_identical: See `clean`.
+
+    Call arguments:
+        source, target: The texts of a pair.
+
+    Returns:
+        "empty", "identical", "too_long" or "length_ratio"; None: the pair is kept.
 
     Raises:
         ValueError: If a limit is below 1.
@@ -96,10 +100,16 @@ class LengthFilter:
 
 
 class DuplicateFilter:
-    """The filter of pairs that it was given earlier; the reason is "duplicate".
+    """A filter that drops pairs that were passed to it before.
 
-    It holds a hash of 16 bytes of each pair, about 100 bytes of memory, so it must come after the
-    filters that drop much.
+    It stores a hash of 16 bytes of each pair, which takes about 100 bytes of memory, so it should
+    come after other filters.
+
+    Call arguments:
+        source, target: The texts of a pair.
+
+    Returns:
+        "duplicate"; None: the pair is new.
     """
 
     def __init__(self) -> None:
@@ -117,19 +127,20 @@ class DuplicateFilter:
 def screened(
     pairs: Iterable[tuple[str, str]], filters: Iterable[Filter]
 ) -> Iterator[tuple[str, str, str | None]]:
-    """Yield each pair, with the reason of the first filter that drops it, or None.
+    """Yield source, target and reason of each pair; the reason is None if no filter drops it.
 
-    Each run of white space in a text is one space in what the filters see and what is yielded.
+    Else it is that of the first filter that drops it. Before the filters, each run of white space
+    in a text is replaced by one space.
 
     Args:
-        pairs: (source, target) texts; they are read one by one.
-        filters: Filters, in the order in which they are asked. A pair that one drops is not shown
-            to those after it.
+        pairs: (source, target) texts, read one by one.
+        filters: Filters in the order in which they are applied. If a filter drops a pair, the later
+            ones are not applied to it.
     """
     filters = list(filters)
     for pair in pairs:
         source, target = (" ".join(text.split()) for text in pair)
-        reasons = (one(source, target) for one in filters)
+        reasons = (check(source, target) for check in filters)
         yield source, target, next(filter(None, reasons), None)
 
 
@@ -142,11 +153,11 @@ def clean(
 ) -> tuple[list[tuple[str, str]], CleaningReport]:
     """Drop pairs that are empty, untranslated, too long, of unequal length or duplicate.
 
-    In the remaining pairs each run of white space (including no-break spaces, line separators,
-    tabs and newlines) becomes one space, and white space at the ends is removed. Otherwise the
-    text and the order stay unchanged. A sentence with several different translations keeps them
-    all. Clean training text only: a test set with dropped pairs is no longer comparable with
-    published results.
+    In the remaining pairs, each run of white space (including no-break spaces, line separators,
+    tabs and newlines) becomes one space, and white space at the ends is removed. Apart from that,
+    texts and order are unchanged. A sentence with several different translations keeps all of
+    them. Clean training text only: results on a test set with dropped pairs are not comparable with
+    published ones.
 
     Args:
         pairs: (source, target) texts.
@@ -178,13 +189,14 @@ def clean(
 
 
 def are_exchanged(pairs: Sequence[tuple[str, str]], known: Sequence[tuple[str, str]]) -> bool:
-    """Return whether the sources of pairs seem to be targets, and their targets sources.
+    """Return whether source and target of some pairs seem to be exchanged.
 
-    The words of other pairs tell.
+    This is decided by the words that they have in common with the sources and targets of other
+    pairs.
 
     Args:
-        pairs: The pairs in question, such as a validation set; the first 2,000 count.
-        known: The others, such as the training set; the first 20,000 count.
+        pairs: The pairs to check, such as a validation set; the first 2,000 are used.
+        known: Pairs in the right order, such as the training set; the first 20,000 are used.
     """
     sides, (of_sources, of_targets) = (
         [[word for pair in few for word in _WORD.findall(pair[side])] for side in (0, 1)]

@@ -12,16 +12,16 @@ from keras_transformer.config import require
 
 @dataclass(frozen=True)
 class SpanCorruption:
-    """Span corruption: sentinels replace spans of a text; the target holds the removed spans.
+    """Span corruption: sentinels replace spans of a text, and the target is the removed spans.
 
     "Thank you for inviting me to your party last week" becomes "Thank you <X> me to your party <Y>
     week" and "<X> for inviting <Y> last". The number of spans follows from the length of the text;
-    their positions and lengths are random, every split equally likely.
+    their positions and lengths are random, and all possible ones are equally likely.
 
     Args:
         sentinel_ids: Ids of the sentinels in order, at least as many as a text has spans.
         eos_id: Id that ends source and target.
-        rate: Share of the tokens to remove, in (0, 1).
+        rate: Fraction of the tokens to remove, in (0, 1).
         mean_length: Mean length of a span in tokens, at least 1.
 
     Call arguments:
@@ -32,7 +32,8 @@ class SpanCorruption:
         The source ids and the target ids.
 
     Raises:
-        ValueError: If a value is out of range, or a text is too short or too long.
+        ValueError: If a value is out of range, a text has fewer than two tokens, or it has more
+            spans than there are sentinels.
     """
 
     sentinel_ids: tuple[int, ...]
@@ -48,7 +49,7 @@ class SpanCorruption:
     def __call__(
         self, ids: Sequence[int], generator: np.random.Generator
     ) -> tuple[list[int], list[int]]:
-        """Return source and target of a text, see the class."""
+        """Return the source ids and the target ids of a text, see the class."""
         if len(ids) < 2:
             raise ValueError(f"ids must hold two tokens or more, got {len(ids)}")
         taken = min(max(round(len(ids) * self.rate), 1), len(ids) - 1)
@@ -73,18 +74,18 @@ class SpanCorruption:
 def corrupted(
     windows_BL: np.ndarray, corruption: SpanCorruption, generator: np.random.Generator, bos_id: int
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Apply span corruption to texts of equal length, for teacher forcing.
+    """Apply span corruption to texts of equal length; return a batch for teacher forcing.
 
     Args:
-        windows_BL: Token ids of the texts. The number of spans depends on the length L alone, so
-            all sources have one length, all targets have one length, and nothing is padded.
+        windows_BL: Token ids of B texts of length L. The number of spans depends on L only, so all
+            sources have the same length, as have all targets, and nothing is padded.
         corruption: The span corruption to apply to each text.
         generator: Random number generator.
         bos_id: First id of the decoder's input.
 
     Returns:
-        The inputs `source_ids` (B, S) and `target_ids` (B, T), which are the labels shifted right
-        by one; and the labels (B, T). All are int32.
+        The inputs: `source_ids` (B, S), and `target_ids` (B, T), the labels shifted right by one;
+        and the labels (B, T). All are int32.
     """
     pairs = [corruption(ids, generator) for ids in np.asarray(windows_BL).tolist()]
     source_BS, labels_BT = (np.array(side, "int32") for side in zip(*pairs, strict=True))

@@ -1,4 +1,4 @@
-"""Dialogues to train an assistant on: token ids, with a mask of the replies."""
+"""Dialogues for training an assistant: token ids, and masks of the tokens of its replies."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _UNCLEAR = (
 
 
 class ChatEncoder(Encoder, Protocol):
-    """The part of a tokenizer that dialogues need."""
+    """The methods of a tokenizer that dialogues need, see `TextTokenizer`."""
 
-    added_ids: Collection[int]  # ids of special tokens and the like
-    special_names: Mapping[str, str]  # texts that are encoded as special tokens
+    added_ids: Collection[int]  # ids of special tokens and other added tokens
+    special_names: Mapping[str, str]  # texts that are encoded as special tokens, by token
 
     def with_control_tokens(self, template: str) -> ChatEncoder:
-        """Return a tokenizer in which the tokens of a template are like special ones."""
+        """Return a tokenizer for chats, which treats the template's added tokens as special."""
         ...
 
 
 class Template(Protocol):
-    """The part of a chat template that dialogues need."""
+    """The methods of a chat template that dialogues need, see `ChatTemplate`."""
 
     source: str
 
@@ -45,7 +45,7 @@ class Template(Protocol):
         add_generation_prompt: bool = True,
         special_names: Mapping[str, str] | None = None,
     ) -> str:
-        """Return the text of messages; raise ValueError if they are malformed."""
+        """Return the text of a chat; raise ValueError if messages are malformed."""
         ...
 
 
@@ -56,7 +56,7 @@ class Dialogues:
     Args:
         ids: Token ids of each dialogue.
         is_reply: For each id, whether it belongs to a reply (1) or not (0).
-        too_long: Number of dialogues that were left out.
+        too_long: Number of dialogues that were left out because of their length.
     """
 
     ids: Ragged
@@ -67,24 +67,25 @@ class Dialogues:
 def encode_dialogue(
     record: Any, tokenizer: ChatEncoder, template: Template, eos_id: int
 ) -> tuple[list[int], np.ndarray]:
-    """Return the ids of a dialogue and which of them belong to replies (bool).
+    """Return the ids of a dialogue (T,), and whether each id belongs to a reply (T,), boolean.
 
-    The ids of replies are found by the difference of token prefixes: those that a chat has after a
-    reply and did not have where the reply begins, up to the token that ends the turn. Text that
-    spells a special token does not become this token: only the template writes special tokens.
+    To find the ids of a reply, the chat is encoded up to the beginning of the reply, and up to its
+    end: the reply is the difference, including the token that ends the turn. Special tokens that
+    messages spell are encoded as plain text; only the template writes special tokens.
 
     Args:
-        record: An object with `messages`, all of whose assistant messages are replies; or with
-            `prompt` and `completion`, where the completion is the reply. These are lists of
-            messages, or texts, which are used as they are, with EOS after the completion.
+        record: An object with `messages`, in which all messages of the assistant are replies; or
+            with `prompt` and `completion`, in which the completion is the reply. The latter are
+            both lists of messages, or both texts; texts are used without the template, with EOS
+            after the completion.
         tokenizer: The model's tokenizer.
         template: The model's chat template.
         eos_id: Id that ends a completion that is a text.
 
     Raises:
         ValueError: If the record has another form, the template rejects the messages, or the ids of
-            a reply cannot be told from those around it: tokens merge, or the template writes
-            earlier messages differently when others follow.
+            a reply cannot be separated from the others: a token spans a boundary, or the template
+            writes a message differently if other messages follow.
     """
     if isinstance(record, Mapping) and "messages" in record:
         return _masked(record["messages"], None, tokenizer, template)
@@ -105,12 +106,13 @@ def encode_dialogue(
 
 
 def _masked(messages, first, tokenizer, template):
-    """Return the ids of messages and the mask of their replies.
+    """Return the ids of messages, and the mask of their replies.
 
-    The replies are the messages from `first` on; if that is None, those of the assistant.
+    The messages from the index `first` on are one reply; if it is None, each message of the
+    assistant is a reply.
     """
     names = tokenizer.special_names
-    whole = template.render(messages, False, names)  # it checks the form of the messages
+    whole = template.render(messages, False, names)  # also checks the form of the messages
     count = len(messages)
     if first is None:
         replies = [(i, i + 1) for i, x in enumerate(messages) if x["role"] == "assistant"]
@@ -120,42 +122,51 @@ def _masked(messages, first, tokenizer, template):
         raise ValueError("a reply must follow another message, got one at the beginning")
     _check_texts("".join(x["content"] for x in messages[i:end]) for i, end in replies)
     (ids,) = tokenizer.encode([whole], framed=False)
-    found = []
+    bounds = []
     for begin, end in replies:
         text = whole if end == count else template.render(messages[:end], False, names)
-        # What follows the reply there: the end of the turn, and sometimes of the text.
+        # The text after the reply: the end of the turn, and in some templates of the chat.
         _, known, rest = text.rpartition(messages[end - 1]["content"].strip())
         parts = [template.render(messages[:begin], True, names), text, rest if known else ""]
         before, after, rest = tokenizer.encode(parts, framed=False)
         reply_end = _end_of_turn(after, rest, tokenizer.added_ids)
         if ids[:reply_end] != after[:reply_end]:
             raise ValueError(_UNCLEAR)
-        found.append((before, reply_end))
-    return ids, _mask(ids, found)
+        bounds.append((before, reply_end))
+    return ids, _mask(ids, bounds)
 
 
 def _end_of_turn(ids, rest, added):
-    """Return the place after the token that ends a turn: the first special one of the `rest`.
+    """Return the index after the token that ends a turn: the first special token after the reply.
 
     Args:
-        ids: A text up to the end of a reply, with what follows it.
-        rest: What follows it. Tokens may merge where it begins, so it is not looked for in `ids`.
+        ids: Ids of a chat up to a reply and the text after it.
+        rest: Ids of the text after the reply alone. They need not be the last of `ids`, because
+            tokens may merge at the boundary; but `ids` ends with as many special tokens.
         added: Ids of special tokens.
     """
-    count = sum(one in added for one in rest)
-    places = [i for i, one in enumerate(ids) if one in added]
+    count = sum(token in added for token in rest)
+    places = [i for i, token in enumerate(ids) if token in added]
     return places[-count] + 1 if count else len(ids)
 
 
 def _check_texts(replies):
     replies = list(replies)
     if not replies or not all(text.strip() for text in replies):
-        found = "an empty one" if replies else "none"
-        raise ValueError(f"expected replies (of the assistant, or a completion), got {found}")
+        problem = "an empty one" if replies else "none"
+        raise ValueError(f"expected replies (of the assistant, or a completion), got {problem}")
 
 
 def _mask(ids, replies):
-    """Return the mask of replies, given by the ids of what precedes each, and by its end."""
+    """Return the mask (T,) of the replies in `ids`.
+
+    Args:
+        ids: Ids of a dialogue.
+        replies: For each reply, the ids before it, and the index after its last id.
+
+    Raises:
+        ValueError: If a reply is empty, or `ids` does not begin with the ids before it.
+    """
     mask = np.zeros(len(ids), bool)
     for before, end in replies:
         if end <= len(before):
@@ -175,19 +186,19 @@ def encode_dialogues(
     folder: str | os.PathLike,
     name: str = "dialogues",
 ) -> Dialogues:
-    """Write the ids of all dialogues of some files to disk.
+    """Encode all dialogues of some files; the ids are on disk, mapped into memory.
 
     Args:
-        paths: Files of JSON lines, a dialogue per line as in `encode_dialogue`; may be `.gz`.
+        paths: Files of JSON lines with one dialogue per line, see `encode_dialogue`; may be `.gz`.
         tokenizer, template, eos_id: See `encode_dialogue`.
-        max_length: Most tokens of a dialogue; longer ones are left out, never cut.
+        max_length: Maximum tokens of a dialogue; longer dialogues are left out, not cut.
         folder: Existing folder for two files, which the result reads.
-        name: Beginning of their names.
+        name: First part of the names of these files.
 
     Raises:
         FileNotFoundError: If a file does not exist.
-        ValueError: If a line is malformed or its replies cannot be found, which names file and
-            line; or if no dialogue is left.
+        ValueError: If a line is malformed or its replies cannot be found (the message names file
+            and line), or no dialogue is left.
     """
     files = [RaggedFile(Path(folder, f"{name}.{part}"), dtype)
              for part, dtype in (("ids", "int32"), ("replies", "uint8"))]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Documents of text files, and their token ids on disk."""
+"""Readers of documents in text files, JSON lines and Parquet, and their token ids on disk."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from keras_transformer.data.text_files import iterate_lines
 
 PARTS = ("train", "validation")
 _CHUNK = 1 << 20  # characters that are encoded in one call
-_TRAINED_ON = 0.9  # share of each file; the rest is for validation
+_TRAINED_ON = 0.9  # fraction of each file for training; the rest is for validation
 
 
 class Encoder(Protocol):
-    """The part of a tokenizer that documents need."""
+    """The method of a tokenizer that documents need, see `TextTokenizer`."""
 
     def encode(self, texts: Sequence[str], framed: bool = True) -> list[list[int]]:
-        """Return the ids of each text; framed by special tokens, if the tokenizer has such."""
+        """Return the ids of each text; if `framed`, between the tokenizer's special tokens."""
         ...
 
 
 def json_lines(path: str | Path) -> Iterator[tuple[str, Any]]:
-    """Yield ("file, line 7", value) for each line of JSON that is not blank.
+    """Yield the place, such as "file, line 7", and the value of each non-blank line of JSON.
 
     Args:
         path: The file; decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If a line is no JSON or no UTF-8; names file and line.
+        ValueError: If a line is not JSON or not UTF-8; the message names file and line.
     """
     for number, line in enumerate(iterate_lines(path), 1):
         if line.strip():
@@ -49,14 +49,16 @@ def json_lines(path: str | Path) -> Iterator[tuple[str, Any]]:
 
 
 def read_sentences(path: str | Path) -> list[list[str]]:
-    """Return the documents of a text file: a sentence per line, an empty line after each document.
+    """Return the documents of a text file, as lists of sentences.
+
+    The file has one sentence per line, and an empty line between documents.
 
     Args:
         path: The file; decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If no line is left, or the file is not UTF-8; names file and line.
+        ValueError: If the file has no text, or is not UTF-8.
     """
     require_lines(path, "text")
     documents: list[list[str]] = [[]]
@@ -71,16 +73,16 @@ def read_sentences(path: str | Path) -> list[list[str]]:
 
 
 def read_documents(path: str | Path) -> Iterator[tuple[bool, str]]:
-    """Yield the text of a file in parts: (whether a document begins, text).
+    """Yield the text of a file in parts, as pairs: whether a document begins here, and the part.
 
     Args:
-        path: JSON lines (`.jsonl`), a document per line: an object with a "text", or a string; or
-            Parquet, with a column "text". A text file is one document; it comes in parts of about a
-            million characters. All but Parquet may be a `.gz` or `.zst`.
+        path: JSON lines (`.jsonl`) with one document per line, an object with a "text", or a
+            string; Parquet with a column "text"; or a text file, which is one document, in parts
+            of about a million characters. All but Parquet may be compressed (`.gz`, `.zst`).
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If a line has no text or the file is not UTF-8; names file and line.
+        ValueError: If a line has no text or the file is not UTF-8; the message names the line.
     """
     suffix = suffix_of(path)
     if suffix in JSON or suffix == ".parquet":
@@ -106,7 +108,7 @@ def read_documents(path: str | Path) -> Iterator[tuple[bool, str]]:
 
 
 def texts_of(paths: Iterable[str | Path]) -> Iterator[str]:
-    """Yield all text of files, to train a tokenizer on; see `read_documents`."""
+    """Yield the text of files in parts, for the training of a tokenizer; see `read_documents`."""
     for path in paths:
         for _, text in read_documents(path):
             yield text
@@ -115,24 +117,24 @@ def texts_of(paths: Iterable[str | Path]) -> Iterator[str]:
 def encode_documents(
     paths: Sequence[str | Path], tokenizer: Encoder, separator: int, folder: str | Path
 ) -> dict[str, Ragged]:
-    """Write the ids of all documents to disk; return those to train on and those to validate with.
+    """Encode all documents of some files, split into training and validation data on disk.
 
-    The last tenth of each file's characters is for validation; a document at this place is divided.
-    The memory that this takes grows with the number of documents, and not with their lengths.
+    The last tenth of each file's characters is for validation; the document at this boundary is
+    divided. Memory grows with the number of documents, not with their lengths.
 
     Args:
-        paths: Text files, see `read_documents`.
-        tokenizer: The tokenizer. Special tokens that it puts before a text, such as BOS, begin each
-            document.
-        separator: Id that ends each document but the last.
+        paths: Files of text, see `read_documents`.
+        tokenizer: The tokenizer. Each document begins with the special tokens that it adds to a
+            text, such as BOS.
+        separator: Id at the end of each document, except the last one.
         folder: Existing folder for the files `train.bin` and `validation.bin`, which the result
             reads.
 
     Returns:
-        The ids of the documents of `train` and `validation`, mapped into memory.
+        The ids of the documents, under "train" and "validation", mapped into memory.
 
     Raises:
-        FileNotFoundError, ValueError: See `read_documents`; or if a file has no text.
+        FileNotFoundError, ValueError: See `read_documents`; also if a file has no text.
     """
     (begin,) = tokenizer.encode([""])
     files = {part: RaggedFile(Path(folder, f"{part}.bin")) for part in PARTS}
@@ -151,7 +153,7 @@ def encode_documents(
 
 
 def _divided(path):
-    """Yield (part, whether a document begins in it, text) for all text of a file."""
+    """Yield (part, whether a document begins here, text) for all pieces of text of a file."""
     size = sum(len(text) for _, text in read_documents(path))
     require(size > 0, f"text in {path}", size, "at least one character")
     split, place = int(_TRAINED_ON * size), 0

@@ -1,4 +1,4 @@
-"""Encoded sentence pairs in flat arrays, and their subword sampling."""
+"""Sentence pairs encoded once, in flat arrays, or anew in each epoch by subword sampling."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from keras_transformer.data.ragged import Ragged
 
 _CHUNK = 8192  # pairs that are encoded in one call
-_PROBES = 1000  # texts that are sampled to estimate how much longer sampling makes them
+_PROBES = 1000  # texts from which the growth of lengths by sampling is estimated
 
 
 class PairTokenizer(Protocol):
-    """The part of a tokenizer that batches need; ids end in EOS and do not contain BOS."""
+    """The methods of a tokenizer that batches need; ids end in EOS and do not contain BOS."""
 
     pad_id: int
     bos_id: int
@@ -35,9 +35,9 @@ class PairTokenizer(Protocol):
 
 
 class EncodedSide:
-    """The source or the target side of a corpus.
+    """The source side or the target side of a corpus.
 
-    Ids and texts are flat arrays: lists of Python objects would need many times the memory.
+    Ids and texts are stored in flat arrays: lists of Python objects would need much more memory.
 
     Args:
         ids: Ids of each text.
@@ -53,10 +53,12 @@ class EncodedSide:
         self._encode = encode
 
     def planned_lengths(self, seed: int) -> Callable[[np.ndarray], np.ndarray]:
-        """Return a function from plain lengths to lengths that suffice for most sampled texts.
+        """Return a function from numbers of tokens without sampling to numbers with sampling.
+
+        The latter are estimates that suffice for most texts.
 
         Args:
-            seed: Seed of the sample that the estimate is made from.
+            seed: Seed of the sampling that the estimate is based on.
         """
         if not self.sampling:
             return np.asarray
@@ -64,19 +66,21 @@ class EncodedSide:
         probes = np.linspace(0, len(lengths) - 1, _PROBES).astype(np.int64)
         sampled = np.array([len(ids) for ids in self._sampled(probes, seed)])
         plain = lengths[probes]
-        # Words are sampled independently: the mean grows with the length, the spread as its root.
+        # Words are sampled independently: the mean grows with the length, the standard deviation
+        # with its square root.
         growth = sampled.sum() / plain.sum()
         spread = np.std((sampled - growth * plain) / np.sqrt(plain))
         return lambda lengths: growth * lengths + spread * np.sqrt(lengths)
 
     def visit(self, rows: Ragged, length: int, seed: Sequence[int]) -> Ragged:
-        """Return the ids of some texts, sampled if `sampling` is above 0.
+        """Return the ids of the texts of a batch, sampled if `sampling` is above 0.
 
-        A text keeps its plain segmentation where the sampled one does not fit into its row.
+        If the sampled texts of a row do not fit into it, some are replaced by their plain
+        segmentation.
 
         Args:
-            rows: Numbers of the texts in each row of a batch.
-            length: Tokens that fit into a row.
+            rows: Indices of the texts in each row of the batch.
+            length: Maximum tokens of a row.
             seed: Seed of the sampling.
         """
         if not self.sampling:
@@ -101,7 +105,7 @@ class EncodedSide:
 def encode_pairs(
     pairs: Iterable[tuple[str, str]], tokenizer: PairTokenizer, max_length: int, sampling: float
 ) -> tuple[list[EncodedSide], np.ndarray]:
-    """Encode a corpus; return both sides, and for each pair whether it was short enough.
+    """Encode a corpus; return its two sides, and whether each pair was short enough (N,).
 
     Args:
         pairs: (source, target) texts, read once.
@@ -127,11 +131,11 @@ def encode_pairs(
         eos_id = tokenizer.eos_id
         if not all(len(row) and row[-1] == eos_id for row in itertools.chain(*encoded)):
             raise ValueError(f"tokenizer must end the ids of each text in eos_id={eos_id}")
-        fits = [max(map(len, both)) <= max_length for both in zip(*encoded, strict=True)]
-        short += fits
+        is_short = [max(map(len, pair)) <= max_length for pair in zip(*encoded, strict=True)]
+        short += is_short
         for side in (0, 1):
-            ids[side].append(Ragged.pack(itertools.compress(encoded[side], fits)))
-            kept = itertools.compress(columns[side], fits if sampling else ())
+            ids[side].append(Ragged.pack(itertools.compress(encoded[side], is_short)))
+            kept = itertools.compress(columns[side], is_short if sampling else ())
             texts[side].append(Ragged.pack(text.encode() for text in kept))
     if not ids[0]:
         raise ValueError("pairs must have at least one pair, got none")

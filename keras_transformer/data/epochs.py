@@ -1,4 +1,4 @@
-"""Epochs over buckets: which rows the batch of a step holds."""
+"""`Epochs`: the assignment of rows to batches, shuffled in each epoch."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from keras_transformer.data.buckets import Buckets
 
 
 class Epochs:
-    """The rows of each batch, in an order that each epoch draws anew; steps count over all epochs.
+    """The rows of the batch of each step, where steps count over all epochs.
 
-    The batch of a step depends on the step and the seed alone.
+    They depend only on the step and the seed.
 
     Args:
-        buckets: The rows, in buckets of one batch shape each.
+        buckets: The rows, in buckets with one batch shape each.
         shuffle: Whether to reshuffle in each epoch.
         seed: Seed of the order.
     """
@@ -32,7 +32,7 @@ class Epochs:
         return len(self._batches)
 
     def rows(self, step: int) -> tuple[np.ndarray, int, int]:
-        """Return the indices of the rows of a step, and the lengths of both sides of its batch."""
+        """Return the indices of the rows of a step, and S and T, the lengths of its batch."""
         epoch, number = divmod(step, len(self))
         members, order = self._plan(epoch)
         bucket, start = self._batches[order[number]]

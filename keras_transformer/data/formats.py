@@ -1,4 +1,4 @@
-"""Formats of files of texts: which field of a file a command reads."""
+"""File formats by suffix, and the field of a file that a command reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OTHER = frozenset(
     )
 )
 TSV = (".tsv", ".tab")
-PAIRED = (".tsv", ".txt", ".tmx", *JSON, ".parquet")  # that one file of both sides can have
+PAIRED = (".tsv", ".txt", ".tmx", *JSON, ".parquet")  # suffixes of files with both sides
 COMPRESSED = (".gz", ".zst")
 ACCEPTED = "TSV, JSON lines, TMX or Parquet"
 
@@ -23,17 +23,18 @@ ACCEPTED = "TSV, JSON lines, TMX or Parquet"
 def field_of(
     path: str | Path, field: str | None, language: str | None = None, option: str = "--text-field"
 ) -> str:
-    """Return the field of a file to read, for `open_lines`.
+    """Return the field of a file to read, for `lines.open_lines`.
 
     Args:
         path: The file.
-        field: The field that was asked for; None: "text" of JSON lines and Parquet, the first
-            column of TSV, the language of TMX.
-        language: Language to read in TMX; None: none is known.
+        field: The field that the user chose; None: "text" for JSON lines and Parquet, the first
+            column for TSV, `language` for TMX.
+        language: Language code for TMX; None: unknown.
         option: Name of the option in error messages.
 
     Raises:
-        ValueError: If the field does not apply to the file, or TMX has none.
+        ValueError: If the field does not apply to the file's format, or a TMX file has neither
+            field nor language.
     """
     suffix = suffix_of(path)
     if suffix == ".tmx":
@@ -54,19 +55,19 @@ def field_of(
 
 
 def has_fields(path: str | Path) -> bool:
-    """Return whether a file has several texts in a line, by its name."""
+    """Return whether a file has several fields per line, judged by its suffix."""
     return suffix_of(path) in (*JSON, *TSV, ".tmx", ".parquet")
 
 
 def check_sides(option: str, paths: Sequence[str | Path]) -> None:
-    """Check the files of parallel text that an option names: one of both sides, or two.
+    """Check the files of parallel text in an option: one file with both sides, or two files.
 
     Args:
         option: Name of the option, for the error message.
         paths: The files, one or more.
 
     Raises:
-        ValueError: If there are more than two, or a single one has one side.
+        ValueError: If there are more than two, or there is only one file and it has one side.
     """
     if len(paths) > 2:
         raise ValueError(f"{option} takes one file or two, got {len(paths)}")
@@ -78,11 +79,11 @@ def check_sides(option: str, paths: Sequence[str | Path]) -> None:
 
 
 def require_lines(path: str | Path, accepted: str) -> None:
-    """Raise ValueError if a file, by its name, has no lines of text.
+    """Raise ValueError if the suffix of a file is not that of a text file.
 
     Args:
         path: The file.
-        accepted: What is accepted, for the error message.
+        accepted: The accepted formats, for the error message.
     """
     suffix = suffix_of(path)
     has_lines = suffix not in (*OTHER, *JSON, ".tmx", ".parquet")
@@ -90,7 +91,7 @@ def require_lines(path: str | Path, accepted: str) -> None:
 
 
 def suffix_of(path: str | Path) -> str:
-    """Return the suffix of a file in lower case, without that of a compression."""
+    """Return the suffix of a file in lower case, without ".gz" or ".zst": ".txt" of "A.TXT.gz"."""
     name = str(path).lower()
     for compressed in COMPRESSED:
         name = name.removesuffix(compressed)

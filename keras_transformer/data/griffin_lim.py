@@ -1,4 +1,4 @@
-"""From log-mel features back to sound: the phase is estimated (Griffin and Lim 1984)."""
+"""Conversion of log-mel features to sound, with estimated phases (Griffin and Lim 1984)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from keras_transformer.data.audio import mel_filters
 def griffin_lim(
     magnitudes: np.ndarray, step: int, iterations: int = 60, seed: int = 0
 ) -> np.ndarray:
-    """Return a signal whose short-time Fourier transform has about these magnitudes.
+    """Return a signal whose short-time Fourier transform has approximately given magnitudes.
 
-    Each iteration takes the signal that is nearest to the transform by least squares (Griffin and
-    Lim 1984, equation 6), and replaces the phases of the transform by those of the signal.
+    Each iteration computes the signal that is nearest to the transform by least squares (Griffin
+    and Lim 1984, equation 6), and replaces the phases of the transform by those of this signal.
 
     Args:
-        magnitudes: (F, 1 + size // 2), of frames of `size` samples under a Hann window, size even.
+        magnitudes: (F, 1 + size // 2), of F frames of `size` samples with a Hann window; `size` is
+            even.
         step: Distance between frames in samples, at most half of `size`.
         iterations: Number of iterations, at least 1.
         seed: Seed of the first phases.
@@ -28,8 +29,8 @@ def griffin_lim(
     Raises:
         ValueError: If an argument is out of range.
     """
-    fits = magnitudes.ndim == 2 and len(magnitudes) > 0
-    require(fits, "magnitudes", magnitudes.shape, "an array (frames, frequencies), not empty")
+    has_frames = magnitudes.ndim == 2 and len(magnitudes) > 0
+    require(has_frames, "magnitudes", magnitudes.shape, "an array (frames, frequencies), not empty")
     size = 2 * (magnitudes.shape[1] - 1)
     require_whole("step", step, 1)
     require(step <= size // 2, "step", step, f"at most {size // 2}, half a frame")
@@ -44,8 +45,8 @@ def griffin_lim(
     for _ in range(iterations):
         frames = np.fft.irfft(spectrum, size) * window
         signal = np.bincount(places.ravel(), frames.ravel(), length) / weight
-        found = np.fft.rfft(signal[places] * window)
-        spectrum = magnitudes * found / np.maximum(np.abs(found), 1e-12)
+        estimate = np.fft.rfft(signal[places] * window)
+        spectrum = magnitudes * estimate / np.maximum(np.abs(estimate), 1e-12)
     return signal
 
 
@@ -56,10 +57,10 @@ def from_log_mel(
     hop: float = 0.01,
     iterations: int = 60,
 ) -> np.ndarray:
-    """Return samples whose `log_mel` is about `features`.
+    """Return samples whose `log_mel` is approximately `features`.
 
-    The power at each frequency is the non-negative one that explains the mel bands, by
-    multiplicative updates (Lee and Seung 1999); the phases are estimated by `griffin_lim`.
+    Multiplicative updates (Lee and Seung 1999) find a non-negative power at each frequency that
+    explains the mel bands; `griffin_lim` estimates the phases.
 
     Args:
         features: (F, mels), from `log_mel` or a model.
@@ -68,15 +69,15 @@ def from_log_mel(
         iterations: Iterations of `griffin_lim`.
 
     Returns:
-        Samples (F * hop,) float32 in [-1, 1], hop in samples.
+        Samples (F * hop,) float32 in [-1, 1], where hop is in samples.
 
     Raises:
         ValueError: If features have another shape or are not finite, or an argument is out of
             range.
     """
     features = np.asarray(features, "float64")
-    fits = features.ndim == 2 and features.size > 0
-    require(fits, "features", features.shape, "an array (frames, mels), not empty")
+    has_frames = features.ndim == 2 and features.size > 0
+    require(has_frames, "features", features.shape, "an array (frames, mels), not empty")
     require(bool(np.isfinite(features).all()), "features", "NaN or infinity", "finite numbers")
     size, step = round(window * sample_rate), round(hop * sample_rate)
     mels = 10.0 ** (4 * np.minimum(features, 2.0) - 4)  # 2.0 is louder than any 16-bit clip

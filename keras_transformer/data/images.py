@@ -1,4 +1,4 @@
-"""Image data sets as arrays, and augmentation by shifts and flips."""
+"""Image data sets as arrays, and batches of them with augmentation by shifts and flips."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keras_transformer.data.text_files import opened
 from keras_transformer.system.extras import missing
 
 DATASETS = ("cifar10", "mnist")
-MOST_PIXELS = 1 << 24  # of an image in an archive
+MOST_PIXELS = 1 << 24  # maximum size of an image in an archive
 
 
 def read_idx(path: str | os.PathLike) -> np.ndarray:
@@ -52,13 +52,12 @@ def read_digits(
         Images (N, height, width, 1) uint8, labels (N,) int32, and the class names "0" to "9".
 
     Raises:
-        ValueError: If a file is not an idx file, or the two do not fit together.
+        ValueError: If a file is not an idx file, or images and labels do not match.
     """
     images, labels = read_idx(images_path), read_idx(labels_path)
     require(images.ndim == 3, f"the shape of {images_path}", images.shape, "(N, height, width)")
     accepted = f"{images.shape[:1]}, one label per image"
-    fits = labels.shape == images.shape[:1]
-    require(fits, f"the shape of {labels_path}", labels.shape, accepted)
+    require(labels.shape == images.shape[:1], f"the shape of {labels_path}", labels.shape, accepted)
     most = int(labels.max(initial=0))
     require(most < 10, f"labels of {labels_path}", most, "from 0 to 9")
     return images[..., None], labels.astype("int32"), [str(digit) for digit in range(10)]
@@ -68,7 +67,7 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
     """Read the images of a tar file that has one folder per class.
 
     Args:
-        path: A tar file of images `.../CLASS/NAME`, all of one size, in any format of Pillow.
+        path: A tar file of images `.../CLASS/NAME`, all of one size, in formats that Pillow reads.
 
     Returns:
         Images (N, height, width, 3) uint8, class numbers (N,) int32, and the class names in
@@ -76,8 +75,8 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
 
     Raises:
         ImportError: If Pillow is missing.
-        ValueError: If it is not a tar file, a file in it is not an image or a very large one, there
-            is no image, or sizes differ.
+        ValueError: If it is not a tar file, a file in it is not an image or has more than
+            `MOST_PIXELS` pixels, there is no image, or sizes differ.
     """
     try:
         from PIL import Image
@@ -105,12 +104,12 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
 def load_images(
     dataset: str, folder: str | os.PathLike
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray], list[str]]:
-    """Load (images, labels) for training and for testing, and the class names.
+    """Load a data set: (images, labels) for training, the same for testing, and the class names.
 
     Args:
-        dataset: "mnist" (LeCun et al. 1998), idx files, or "cifar10" (Krizhevsky 2009), two tar
-            files.
-        folder: Folder that holds the folder `mnist` or `cifar10-jpeg`.
+        dataset: "mnist" (LeCun et al. 1998) or "cifar10" (Krizhevsky 2009).
+        folder: Folder that contains the folder `mnist` with idx files, or the folder
+            `cifar10-jpeg` with two tar files.
 
     Raises:
         ValueError: If `dataset` is unknown, a file is damaged, or training and test images differ
@@ -137,7 +136,7 @@ def load_images(
 def moved(
     images: np.ndarray, rng: np.random.Generator, pixels: int, flip: bool = False
 ) -> np.ndarray:
-    """Shift each image randomly in both directions; new pixels repeat the edge.
+    """Return images that are randomly shifted in both directions; new pixels repeat the edge.
 
     Args:
         images: Images (B, height, width, channels).
@@ -165,7 +164,7 @@ def batches(
     pixels: int = 0,
     flip: bool = False,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Return an endless iterator over batches, reshuffled each epoch.
+    """Return an endless iterator over batches (images, labels), reshuffled in each epoch.
 
     An incomplete last batch of an epoch is dropped.
 
@@ -177,7 +176,8 @@ def batches(
         pixels, flip: See `moved`.
 
     Raises:
-        ValueError: If there are fewer images than `batch_size`, or not as many labels as images.
+        ValueError: If there are fewer images than `batch_size`, or the numbers of images and labels
+            differ.
     """
     require_whole("batch_size", batch_size, 1)
     most = len(images)

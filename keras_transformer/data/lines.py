@@ -1,6 +1,6 @@
-"""The lines of a file, from any of them on: text, TSV, JSON lines, TMX and Parquet.
+"""Readers of lines from any position of a file: text, TSV, JSON lines, TMX and Parquet.
 
-All commands read their texts through `open_lines`.
+All commands read their texts with `open_lines`.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _BLOCK = 1 << 20
 
 
 def open_lines(path: str, fields: tuple[str, ...]) -> LineFile:
-    """Return the reader for a file, by its name.
+    """Return the reader for a file, chosen by its suffix.
 
     Args:
-        path: A text file, whose lines are texts, or with two fields texts with a tab between
-            them; TSV (`.tsv`), JSON lines (`.jsonl`, `.ndjson`, `.json`), TMX (`.tmx`) or Parquet
-            (`.parquet`). All but Parquet may be compressed (`.gz`, `.zst`).
-        fields: Names of the fields of JSON lines, or below their "translation", of the columns of
-            Parquet, numbers of the columns of TSV (any other name is the first), or languages of
-            TMX; one or two.
+        path: TSV (`.tsv`), JSON lines (`.jsonl`, `.ndjson`, `.json`), TMX (`.tmx`), Parquet
+            (`.parquet`); or a text file, with one text per line, or two with a tab between them
+            if there are two fields. All but Parquet may be compressed (`.gz`, `.zst`).
+        fields: One or two fields to read. JSON lines: keys of the object, or of the object
+            "translation" in it; Parquet: columns; TSV: the number of a column from 1 (any name
+            means the first); TMX: language codes.
 
     Raises:
-        ValueError: If the suffix is one of a format that is not read.
+        ValueError: If the suffix is that of a format that is not supported.
         ImportError: If the package that reads the format is not installed.
     """
     suffix = suffix_of(path)
@@ -54,14 +54,15 @@ def open_lines(path: str, fields: tuple[str, ...]) -> LineFile:
 
 
 class LineFile:
-    """A text file, read forwards. It stays open: a compressed file has no way to jump ahead.
+    """A reader of a text file. It keeps the file open: a compressed file cannot seek.
 
     Args:
         path: The file.
-        fields: Names of the texts of a line: if there are two, they have a tab between them.
+        fields: One or two fields, see `open_lines`; with two, a line has two texts with a tab
+            between them.
 
     Attributes:
-        offset: Position after the last record: a byte of the uncompressed text.
+        offset: Position after the last record, in bytes of the uncompressed file.
     """
 
     def __init__(self, path: str, fields: tuple[str, ...]):
@@ -69,15 +70,16 @@ class LineFile:
         self._file: Any = None
 
     def records(self, first: int, offset: int, count: int | None = None) -> Iterator[Record]:
-        """Yield the texts of each line.
+        """Yield the texts of each line, one per field.
 
         Args:
-            first: Number of lines before the first one to read.
-            offset: Value of the attribute after these lines.
-            count: Number of lines to read; None: all.
+            first: Number of lines to skip.
+            offset: Value of the attribute `offset` after these lines.
+            count: Maximum number of lines to read; None: all.
 
         Raises:
-            ValueError: If a line cannot be read (names file and line), or the file is corrupt.
+            ValueError: If a line cannot be read (the message names file and line), or the file is
+                corrupt.
         """
         with self._readable():
             self._move_to(offset)
@@ -101,6 +103,7 @@ class LineFile:
             raise ValueError(f"{self.path}: truncated or corrupt file ({error})") from error
 
     def _move_to(self, offset):
+        """Move to an offset in bytes; a compressed file is read up to it."""
         if self._file is None or offset < self.offset:
             self.close()
             self._file, self.offset = unpacked(self.path), 0
@@ -120,6 +123,7 @@ class LineFile:
         return text.removesuffix("\n").removesuffix("\r")
 
     def _parsed(self, line, number) -> Record:
+        """Return the text of a line, or its two texts with a tab between them."""
         text = self._text(line, number)
         if len(self.fields) == 1:
             return (text,)
@@ -133,9 +137,10 @@ class LineFile:
 
 
 class TSVLines(LineFile):
-    """A file of columns with tabs between them, of which one is read; see `LineFile`."""
+    """A reader of one column of a TSV file; see `LineFile`."""
 
     def _parsed(self, line, number) -> Record:
+        """Return the column of a line that the field names."""
         (field,) = self.fields
         column = int(field) if field.isdecimal() else 1
         columns = self._text(line, number).split("\t")
@@ -148,9 +153,9 @@ class TSVLines(LineFile):
 
 
 class TMXUnits(LineFile):
-    """A translation memory, whose units are the lines; `offset` counts them. See `LineFile`.
+    """A reader of a translation memory (TMX), whose units count as lines; see `LineFile`.
 
-    All units that have the languages are held in memory.
+    `offset` is a number of units. All units that have the languages are kept in memory.
     """
 
     def records(self, first: int, offset: int, count: int | None = None) -> Iterator[Record]:
@@ -158,16 +163,17 @@ class TMXUnits(LineFile):
         if self._file is None:
             with self._readable(), unpacked(self.path) as file:
                 self._units = read_tmx(file, self.path, *self.fields)
-            self._file = io.BytesIO()  # it is read
+            self._file = io.BytesIO()  # not None: the units have been read
         for unit in self._units[first : None if count is None else first + count]:
             self.offset = first = first + 1
             yield unit
 
 
 class JSONLines(LineFile):
-    """A file with a JSON object per line; see `LineFile`."""
+    """A reader of a file with one JSON object per line; see `LineFile`."""
 
     def _parsed(self, line, number) -> Record:
+        """Return the fields of the JSON object in a line."""
         where = f"{self.path}, line {number}"
         try:
             record = json.loads(self._text(line, number))
@@ -182,7 +188,10 @@ class JSONLines(LineFile):
 
 
 class ParquetLines(LineFile):
-    """A Parquet file, whose rows are the lines; `offset` counts rows. See `LineFile`."""
+    """A reader of a Parquet file, whose rows count as lines; see `LineFile`.
+
+    `offset` is a number of rows.
+    """
 
     def records(self, first: int, offset: int, count: int | None = None) -> Iterator[Record]:
         """Yield the texts of each row; see `LineFile.records`."""
@@ -192,12 +201,13 @@ class ParquetLines(LineFile):
             yield from self._rows(first, count)
 
     def _rows(self, first, count):
+        """Yield the texts of `count` rows from the row `first` on; None: of all further rows."""
         metadata, names = self._file.metadata, self._file.schema_arrow.names
         for field in self.fields:
             if field not in names:
                 raise ValueError(f"{self.path} has no column {field!r}; its columns are {names}")
         end = metadata.num_rows if count is None else min(first + count, metadata.num_rows)
-        start = 0  # of the row group
+        start = 0  # first row of the row group
         for group in range(metadata.num_row_groups):
             size = metadata.row_group(group).num_rows
             if start < end and start + size > first:
@@ -210,13 +220,13 @@ class ParquetLines(LineFile):
                         if first < self.offset <= end:
                             where = f"{self.path}, row {self.offset}"
                             named = zip(values, self.fields, strict=True)
-                            yield tuple(_checked(*one, where, values) for one in named)
+                            yield tuple(_checked(*pair, where, values) for pair in named)
             start += size
 
 
 @contextmanager
 def _parquet(path):
-    """Yield the package that reads Parquet; its errors become ValueError."""
+    """Yield the package pyarrow; its errors in the context become ValueError."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -232,7 +242,7 @@ def parquet_rows(path: str | Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of a Parquet file as dicts.
 
     Raises:
-        ValueError: If the file is no Parquet.
+        ValueError: If the file is not a Parquet file.
         ImportError: If pyarrow is not installed.
     """
     with _parquet(path) as pyarrow, pyarrow.parquet.ParquetFile(path) as file:
@@ -241,11 +251,12 @@ def parquet_rows(path: str | Path) -> Iterator[dict[str, Any]]:
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line: byte tokens can produce line breaks, which become spaces."""
+    """Return the text with line breaks replaced by spaces; byte tokens can produce line breaks."""
     return text.replace("\r", " ").replace("\n", " ")
 
 
 def _checked(value: Any, field: str, where: str, record: Any) -> str:
+    """Return a field's value; raise ValueError if it is not a text in valid Unicode."""
     if not isinstance(value, str):
         keys = f"; its fields are {sorted(record)}" if isinstance(record, dict) else ""
         raise ValueError(f"{where}: expected text in {field!r}, got {reprlib.repr(record)}{keys}")

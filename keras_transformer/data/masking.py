@@ -1,4 +1,4 @@
-"""Pretraining tasks for encoders: masked language modeling, and prediction of sentence pairs."""
+"""Pretraining tasks for encoders: masked language modeling, next sentence, sentence order."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ TASKS = ("next_sentence", "sentence_order")
 class Masking:
     """Token masking for masked language models (Devlin et al. 2019, section 3.1, task 1).
 
-    In each row a share `rate` of the tokens is chosen, at least one. Of the chosen tokens,
-    `mask_share` are replaced by the mask, `random_share` by a random token, and the remaining ones
-    stay. A new call in each epoch gives RoBERTa's dynamic masking (Liu et al. 2019, section 4.1):
+    In each row the fraction `rate` of the tokens is chosen, at least one token. Of the chosen
+    tokens, the fraction `mask_share` is replaced by the mask, `random_share` by random tokens; the
+    others are unchanged. A new call in each epoch gives RoBERTa's dynamic masking (Liu et al. 2019,
+    section 4.1):
 
     ```python
     inputs, labels = masking(token_ids, np.random.default_rng((seed, epoch, batch)))
     ```
 
     Args:
-        vocab_size: Vocabulary size V; random tokens are all ids below it but special ones.
+        vocab_size: Vocabulary size V; random tokens are drawn from all ids except special ones.
         mask_id: Id of the mask token.
         special_ids: Ids that are never chosen, such as [CLS] and [SEP]; the ids of padding and
             mask need not be listed.
         pad_id: Padding id, and the label of tokens that were not chosen.
-        rate: Share of the tokens to choose, in (0, 1].
-        mask_share, random_share: Shares of the chosen tokens to mask and to replace by random
+        rate: Fraction of the tokens to choose, in (0, 1].
+        mask_share, random_share: Fractions of the chosen tokens to mask and to replace by random
             tokens, each in [0, 1], together at most 1.
-        longest: Most neighbouring tokens that are chosen together: the probability of n is
-            proportional to 1 / n (Lan et al. 2020, section 4.1; there, n counts words).
+        longest: Maximum number of neighbouring tokens that are chosen together: n tokens with a
+            probability proportional to 1 / n (Lan et al. 2020, section 4.1; there, n counts words).
 
     Call arguments:
         token_ids_BT: Integer token ids.
         generator: Random number generator.
-        word_starts_BT: True where a word begins, to choose whole words until `rate` of the tokens
-            is reached; None: as `longest` says.
+        word_starts_BT: True where a word begins: whole words are chosen, until the fraction `rate`
+            of the tokens is reached. None: groups of up to `longest` tokens are chosen.
 
     Returns:
         The inputs (B, T); and the labels (B, T): the original ids of the chosen tokens, `pad_id`
@@ -69,8 +70,8 @@ class Masking:
         require(0 < self.rate <= 1, "rate", self.rate, "in (0, 1]")
         require(0 <= self.mask_share <= 1, "mask_share", self.mask_share, "in [0, 1]")
         most = 1 - self.mask_share
-        fits = 0 <= self.random_share <= most + 1e-9
-        require(fits, "random_share", self.random_share, f"in [0, {most:g}]")
+        in_range = 0 <= self.random_share <= most + 1e-9
+        require(in_range, "random_share", self.random_share, f"in [0, {most:g}]")
         if len(self._ordinary_ids()) == 0:
             raise ValueError(f"special_ids must leave some ordinary ids, got all {self.vocab_size}")
 
@@ -123,17 +124,17 @@ def full_sentences(
 ) -> Iterator[list[int]]:
     """Make rows of consecutive whole sentences (Liu et al. 2019, section 4.2, "full-sentences").
 
-    A row may continue in another document, of a random order, after a separator. Sentences that
-    are longer than a row are truncated.
+    Documents are taken in random order. At the end of a document, the row continues with the next
+    document after a separator. Sentences that are longer than a row are cut.
 
     Args:
         documents: Documents as lists of sentences, which are lists of token ids.
         max_length: Maximum tokens of a row, at least 1.
         generator: Random number generator.
-        sep_id: Id between two documents.
+        sep_id: Id of the separator between two documents.
 
     Yields:
-        The tokens of a row, one or more.
+        The token ids of a row, at least one.
 
     Raises:
         ValueError: If `max_length` is below 1.
@@ -158,13 +159,13 @@ def sentence_pairs(
     generator: np.random.Generator,
     task: str = "next_sentence",
 ) -> Iterator[tuple[list[int], list[int], int]]:
-    """Make pairs of texts of one or more sentences, with label 0 if the second follows the first.
+    """Make pairs of texts with one or more sentences each, and the label of each pair.
 
-    Half of the pairs are consecutive text of a document (label 0). In the other half (label 1) the
-    second text comes from another document ("next_sentence"; Devlin et al. 2019, section 3.1,
-    task 2), or the two texts are swapped ("sentence_order"; Lan et al. 2020, section 3.1).
-    Sentences that a text of another document replaced start the next pair. In pairs that are too
-    long, the longer text is truncated at its end.
+    Label 0, half of the pairs: the second text follows the first in a document. Label 1: the second
+    text is from another document ("next_sentence"; Devlin et al. 2019, section 3.1, task 2), or the
+    two texts are swapped ("sentence_order"; Lan et al. 2020, section 3.1). If the second text is
+    from another document, the next pair begins with the sentences that it replaced. If a pair is
+    too long, the longer text is cut at its end.
 
     Args:
         documents: Documents as lists of sentences, which are lists of token ids.
@@ -173,11 +174,11 @@ def sentence_pairs(
         task: One of `TASKS`.
 
     Yields:
-        First text, second text, label. A passage of only one sentence is left out.
+        First text, second text, label. Passages of only one sentence are left out.
 
     Raises:
-        ValueError: If the task is unknown, `max_length` is below 2, or "next_sentence" gets fewer
-            than two documents that hold tokens.
+        ValueError: If the task is unknown, `max_length` is below 2, or there are fewer than two
+            non-empty documents for "next_sentence".
     """
     require(task in TASKS, "task", task, f"one of {TASKS}")
     require_whole("max_length", max_length, 2)
@@ -218,11 +219,11 @@ def join_pairs(
     Args:
         pairs: First and second texts, lists of token ids.
         cls_id, sep_id, pad_id: Special ids.
-        length: Row length; None: that of the longest pair.
+        length: Row length T; None: the length of the longest pair.
 
     Returns:
-        `token_ids` and `type_ids` (B, T) int32; the types are 0 for the first text, with [CLS] and
-        its [SEP], and 1 for the second text with its [SEP].
+        `token_ids` and `type_ids` (B, T) int32. The types are 0 for [CLS], the first text and its
+        [SEP], 1 for the second text and its [SEP], and 0 for padding.
 
     Raises:
         ValueError: If a pair is longer than `length`.
@@ -240,7 +241,10 @@ def join_pairs(
 
 
 def _starts(shape, longest, generator):
-    """Return True where a group of 1 to `longest` tokens begins; p(n) is proportional to 1 / n."""
+    """Return random starts of groups of n <= `longest` tokens: (B, T), True where one begins.
+
+    The probability of n is proportional to 1 / n.
+    """
     sizes = np.arange(1, longest + 1)
     drawn_BT = generator.choice(sizes, size=shape, p=1 / sizes / np.sum(1 / sizes))
     ends_BT = np.cumsum(drawn_BT, axis=1)
@@ -251,7 +255,7 @@ def _starts(shape, longest, generator):
 
 
 def _end(sentences, start, room):
-    """Return the end of the sentences from `start` that hold `room` tokens or slightly more."""
+    """Return the end of the fewest sentences from `start` on that have at least `room` tokens."""
     tokens = np.cumsum([len(sentence) for sentence in sentences[start:]])
     return start + min(int(np.searchsorted(tokens, room)) + 1, len(tokens))
 

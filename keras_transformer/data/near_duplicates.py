@@ -1,28 +1,35 @@
-"""A filter of pairs that are nearly the same as an earlier one (MinHash with LSH)."""
+"""A filter that drops near duplicates of earlier pairs (MinHash with LSH)."""
 
 from __future__ import annotations
 
 from keras_transformer.config import require
 from keras_transformer.system.extras import missing
 
-NGRAM = 4  # characters
+NGRAM = 4  # length of the n-grams in characters
 
 
 class NearDuplicateFilter:
-    """The filter of pairs that are nearly the same as an earlier one; reason "near_duplicate".
+    """A filter that drops pairs that are nearly the same as an earlier pair.
 
-    A pair is the set of character n-grams of its two texts, without case, punctuation and repeated
-    spaces. The similarity of two sets is Jaccard's: the size of their intersection by that of
-    their union. MinHash (Broder 1997, "On the resemblance and containment of documents") estimates
-    it from 128 minima of hashes, and locality-sensitive hashing (Leskovec et al. 2014, "Mining of
-    Massive Datasets", section 3.4) finds earlier pairs with equal bands of these: nearly all that
-    are clearly above the threshold, and few that are clearly below.
+    A pair is represented by the set of character n-grams of its two texts, without case,
+    punctuation and repeated spaces. The similarity of two pairs is the Jaccard index of these sets:
+    the size of the intersection divided by that of the union. MinHash (Broder 1997, "On the
+    resemblance and containment of documents") estimates it from 128 minima of hashes.
+    Locality-sensitive hashing (Leskovec et al. 2014, "Mining of Massive Datasets", section 3.4)
+    divides these minima into bands, and drops a pair if one of its bands is equal to that of an
+    earlier pair: nearly all pairs clearly above the threshold, and few clearly below.
 
-    It holds a hash of each band of each pair that it lets pass: with a threshold of 0.8, nine of
-    them, about 0.6 KB.
+    It stores a hash of each band of each pair that is kept: with a threshold of 0.8, nine hashes,
+    about 0.6 KB.
 
     Args:
-        threshold: Similarity above which a pair is dropped, between 0 and 1: 0.8, for example.
+        threshold: Similarity above which a pair is dropped, above 0 and below 1, such as 0.8.
+
+    Call arguments:
+        source, target: The texts of a pair.
+
+    Returns:
+        "near_duplicate" if the pair is dropped, else None.
 
     Raises:
         ImportError: If datasketch is not installed.
@@ -35,10 +42,10 @@ class NearDuplicateFilter:
             from datasketch import MinHash, MinHashLSH
         except ImportError as error:
             raise missing("finding near duplicates", "clean") from error
-        self._empty = MinHash()  # its permutations, which take long to draw, are shared by copies
+        self._empty = MinHash()  # copies share its permutations, which are slow to draw
         lsh = MinHashLSH(threshold, num_perm=self._empty.num_perm)
         self._bands = [slice(i * lsh.r, (i + 1) * lsh.r) for i in range(lsh.b)]
-        # MinHashLSH would hold six times as much: it remembers which pairs have a band.
+        # MinHashLSH would take six times as much memory: it also stores which pairs have a band.
         self._seen: set[int] = set()
 
     def __call__(self, source: str, target: str) -> str | None:
@@ -53,11 +60,11 @@ class NearDuplicateFilter:
 
 
 def _ngrams(*texts: str) -> list[bytes]:
-    """Return the different character n-grams of the texts; those of each text are its own."""
-    found = set()
+    """Return the distinct character n-grams of texts, each marked with the number of its text."""
+    ngrams = set()
     for number, text in enumerate(texts):
         plain = "".join(x if x.isalnum() else " " for x in text.casefold())
         plain = f" {' '.join(plain.split())} "
         for i in range(max(1, len(plain) - NGRAM + 1)):
-            found.add(f"{number}{plain[i : i + NGRAM]}".encode("utf-8", "surrogatepass"))
-    return list(found)
+            ngrams.add(f"{number}{plain[i : i + NGRAM]}".encode("utf-8", "surrogatepass"))
+    return list(ngrams)

@@ -1,4 +1,4 @@
-"""Packing: group sentence pairs into rows of one length with little padding."""
+"""Packing: several sentence pairs per row, in rows of one length with little padding."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ class Packing:
     """Pairs packed into rows of one shape, several per row.
 
     The side with more tokens in total has rows of `packed_length`; the rows of the other side are
-    proportionally shorter. Which lengths share a row is decided once, so every epoch has the same
-    number of rows; each epoch shuffles the pairs of equal lengths, and the rows.
+    proportionally shorter. The combinations of lengths that share a row are computed once, so every
+    epoch has the same number of rows; each epoch shuffles the pairs of equal lengths, and the rows.
 
     Args:
-        lengths: Tokens of each source, and tokens of each target.
-        planned: For each side, a function from token counts to the room to plan for them.
+        lengths: Tokens of each source (N,), and of each target (N,).
+        planned: For each side, a function from numbers of tokens to numbers of cells to reserve
+            for them, which may be more because of subword sampling.
         packed_length: Row length of the longer side, at least that of the longest text.
         tokens_per_batch: Maximum cells per side of a batch, padding included.
 
@@ -35,12 +36,12 @@ class Packing:
         packed_length: int,
         tokens_per_batch: int,
     ):
-        tokens = np.array([plan(own).sum() for plan, own in zip(planned, lengths, strict=True)])
+        tokens = np.array([plan(x).sum() for plan, x in zip(planned, lengths, strict=True)])
         sides = np.rint(packed_length * tokens / tokens.max() / MULTIPLE) * MULTIPLE
         sides[tokens.argmax()] = packed_length
-        S, T = map(int, np.clip(sides, [own.max() for own in lengths], packed_length))
-        # The room of a row in plain tokens, before sampling makes its texts longer. A text that
-        # exceeds the room counts as filling it, and shares its row with no other.
+        S, T = map(int, np.clip(sides, [x.max() for x in lengths], packed_length))
+        # The room of a row in tokens before sampling, which makes texts longer. A text that exceeds
+        # the room counts as filling it, so it has a row of its own.
         room = np.array(
             [
                 max(1, np.searchsorted(plan(np.arange(length + 1)), length, side="right") - 1)
@@ -64,22 +65,22 @@ class Packing:
 def pack(lengths: np.ndarray, room: np.ndarray) -> tuple[Ragged, Ragged]:
     """Pack sentence pairs into rows with limited room on both sides.
 
-    Each step adds the pair that minimizes the larger of the two sides' free shares, until no
-    pair fits: a greedy heuristic for two-dimensional bins (Panigrahy et al. 2011, "Heuristics for
-    Vector Bin Packing"). It works on the histogram of lengths (Krell et al. 2021, "Efficient
-    Sequence Packing without Cross-contamination"): a combination of lengths is reused for as many
-    rows as there are pairs of these lengths, so the work grows with the number of different
-    lengths and not with the size of the corpus.
+    This is a greedy heuristic for two-dimensional bins (Panigrahy et al. 2011, "Heuristics for
+    Vector Bin Packing"): a row is filled pair by pair until no pair fits, each time with the pair
+    that leaves the least free, where a row's free fraction is the larger one of its two sides. It
+    works on the histogram of lengths (Krell et al. 2021, "Efficient Sequence Packing without
+    Cross-contamination"): a combination of lengths is used for as many rows as there are pairs of
+    these lengths, so time grows with the number of distinct lengths, not with the corpus.
 
     Args:
-        lengths: Tokens of source and target (pairs, 2), from 1 to `room`.
+        lengths: Tokens of source and target of each pair (N, 2), from 1 to `room`.
         room: Maximum tokens of source and target in a row (2,).
 
     Returns:
-        The pairs in groups of equal lengths, within which pairs are interchangeable; and, for
-        each row, the indices of its pairs into the concatenated groups.
+        The indices of the pairs in groups of equal lengths, within which pairs are interchangeable;
+        and, for each row, the indices of its pairs in the concatenated groups.
     """
-    # One key for both lengths: `unique` over the rows of a matrix takes ten times as long.
+    # Both lengths in one number: `unique` over the rows of a matrix takes ten times as long.
     keys, kinds, counts = np.unique(
         lengths[:, 0] * (room[1] + 1) + lengths[:, 1], return_inverse=True, return_counts=True
     )
@@ -99,13 +100,19 @@ def pack(lengths: np.ndarray, room: np.ndarray) -> tuple[Ragged, Ragged]:
 
 
 def _fill(sizes, left, room):
-    """Return the kinds of pairs for one row; `sizes` (2, kinds) are tokens, `left` counts."""
+    """Return the kinds of the pairs for one row.
+
+    Args:
+        sizes: Tokens of source and target of each kind (2, kinds).
+        left: Number of pairs left of each kind (kinds,).
+        room: See `pack`.
+    """
     left, free, row = left.copy(), room.copy(), []
     while True:
         rest = [(free[side] - sizes[side]) / room[side] for side in (0, 1)]
-        fits = (left > 0) & (np.minimum(*rest) >= 0)
-        kind = np.where(fits, np.maximum(*rest), np.inf).argmin()
-        if not fits[kind]:
+        has_room = (left > 0) & (np.minimum(*rest) >= 0)
+        kind = np.where(has_room, np.maximum(*rest), np.inf).argmin()
+        if not has_room[kind]:
             return row
         row.append(kind)
         left[kind] -= 1

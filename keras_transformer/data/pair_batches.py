@@ -1,9 +1,9 @@
-"""Batches of sentence pairs by a token budget: `TokenBatches` makes the input of `fit` from texts.
+"""`TokenBatches`: sentence pairs as batches of a token budget, the input of `fit`.
 
-Pairs of similar length share a batch, and each batch has one of a few fixed shapes: there is
-little padding, and a compiler sees each shape once. With packing, several pairs share a row: all
-batches have one shape and almost no padding. A batch depends on (seed, step) alone: training
-resumes at any step, and any number of processes may make batches ahead of time.
+Pairs of similar length share a batch, and each batch has one of a few fixed shapes. So there is
+little padding, and few shapes are compiled. With packing, several pairs share a row: all batches
+have the same shape, and almost no padding. A batch depends only on seed and step: training can
+resume at any step, and any number of processes can make batches ahead of time.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class TokenBatches:
     - `inputs["target_ids"]` (rows, T): BOS and the target without its last token;
     - `labels` (rows, T): the target, ending in EOS.
 
-    Pairs are sorted into buckets by their longer side; the bucket boundaries are those with the
-    least padding for this corpus. Each pair occurs once per epoch; rows of padding fill the last
-    batch of a bucket. The paper also batches by approximate length, with about 25,000 tokens per
+    Pairs are sorted into buckets by their longer side; the boundaries of the buckets minimize
+    padding for this corpus. Each pair occurs once per epoch; rows of padding fill the last batch of
+    a bucket. Vaswani et al. 2017 also batch by approximate length, with about 25,000 tokens per
     side (section 5.1).
 
     With `packed_length`, a row holds several pairs, concatenated on each side, and `inputs` has
@@ -46,16 +46,18 @@ class TokenBatches:
       of the pair within its row, from 1; 0 for padding.
 
     All rows have one length; the side with fewer tokens has proportionally shorter rows. The
-    lengths that share a row are chosen once; in each epoch, pairs of equal lengths swap places.
+    combinations of lengths that share a row are computed once; each epoch shuffles the pairs of
+    equal lengths.
 
     With `visits`, pairs occur several times in an epoch, or only in some epochs: see `Visits`.
 
     With `sampling`, texts are segmented anew in each epoch (Provilkov et al. 2020, "BPE-Dropout";
     Kudo 2018, "Subword Regularization"). This makes them longer: the growth is estimated from a
-    sample, and texts that outgrow their row keep their plain segmentation in that epoch.
+    sample of texts, and texts that do not fit into their row keep their plain segmentation in that
+    epoch.
 
-    With `aligned`, `inputs["alignment"]` (rows, T) has for each label the place of the token of
-    `source_ids` that it translates, as `align_tokens` finds it; -1: none, or padding.
+    With `aligned`, `inputs["alignment"]` (rows, T) has, for each label, the index in `source_ids`
+    of the token that it translates, found by `align_tokens`; -1: none, or padding.
 
     Args:
         pairs: (source, target) texts; any iterable, read once.
@@ -66,10 +68,10 @@ class TokenBatches:
             longer of S and T. At least `max_length`.
         num_buckets: Maximum number of shapes. More shapes mean less padding and more compilations.
             Packed rows have one.
-        max_length: Maximum tokens per side of a pair, EOS included, and length of the longest
-            shape; longer pairs are left out and counted in `dropped`.
+        max_length: Maximum tokens per side of a pair, EOS included; longer pairs are left out and
+            counted in `dropped`. Without packing, also the maximum of S and T.
         packed_length: Length of rows that several pairs share, from `max_length` to
-            `tokens_per_batch`; None: one pair per row. Longer rows hold less padding, and cost
+            `tokens_per_batch`; None: one pair per row. Longer rows have less padding, but cost
             more attention, which is computed over whole rows.
         sampling: Strength of subword sampling, in [0, 1), passed to the tokenizer; 0: none.
         aligned: Whether to align the tokens of each pair; not with `sampling`.
@@ -77,16 +79,16 @@ class TokenBatches:
         shuffle: Whether each epoch has its own order. False (for validation): all epochs have the
             same order.
         seed: Seed of order and sampling, at least 0.
-        divisible_by: Rows of padding are added to each batch until this divides its rows, so that
-            devices can share it. The pairs of a batch do not depend on it.
+        divisible_by: The rows of a batch are padded to a multiple of this, so that devices can
+            share them. The pairs of a batch do not depend on it.
 
     Attributes:
         shapes: (rows, S, T) of each bucket, shortest first, rows of padding included.
         dropped: Number of pairs longer than `max_length`.
-        num_tokens: Target tokens per epoch, which are the labels that count.
+        num_tokens: Target tokens per epoch: the number of labels that are not padding.
         num_source_tokens: Source tokens per epoch.
-        padding: Share of padding in an epoch, source and target together. This and the two numbers
-            above refer to the plain segmentation.
+        padding: Fraction of padding in an epoch, source and target together. This and the two
+            numbers above refer to the plain segmentation.
 
     Raises:
         ValueError: If an argument is out of range, there are no pairs, or all are too long.
@@ -143,27 +145,27 @@ class TokenBatches:
             accepted = f"a number for each of the {len(kept)} pairs"
             require(len(visits) == len(kept), "visits", f"{len(visits)} numbers", accepted)
             self._visits = Visits(np.asarray(visits)[kept], lengths)
-            lengths = [own[self._visits.plain] for own in lengths]
+            lengths = [side_lengths[self._visits.plain] for side_lengths in lengths]
         planned = [side.planned_lengths(seed) for side in self._sides]
         self._packed = packed_length is not None
         if self._packed:
             self._rows = Packing(lengths, planned, packed_length, tokens_per_batch)
         else:
             rooms = [
-                np.clip(np.ceil(room(own)).astype(np.int64), own, max_length)
-                for room, own in zip(planned, lengths, strict=True)
+                np.clip(np.ceil(room(side_lengths)).astype(np.int64), side_lengths, max_length)
+                for room, side_lengths in zip(planned, lengths, strict=True)
             ]
             self._rows = Buckets(*rooms, tokens_per_batch, num_buckets, max_length)
         self.shapes = tuple(
             (-(-rows // divisible_by) * divisible_by, S, T) for rows, S, T in self._rows.shapes
         )
-        self._batches = [  # of an epoch: (bucket, first row of the batch in it)
+        self._batches = [  # for each batch of an epoch: its bucket, and its first row in the bucket
             (bucket, start)
             for bucket, (rows, _, _) in enumerate(self._rows.shapes)
             for start in range(0, self._rows.counts[bucket], rows)
         ]
         self._plans: dict[int, tuple[list[Ragged], Sequence[int]]] = {}
-        self.num_source_tokens, self.num_tokens = (int(own.sum()) for own in lengths)
+        self.num_source_tokens, self.num_tokens = (int(x.sum()) for x in lengths)
         cells = sum(rows * (S + T) for rows, S, T in (self.shapes[b] for b, _ in self._batches))
         self.padding = 1 - (self.num_source_tokens + self.num_tokens) / cells
 
@@ -174,14 +176,14 @@ class TokenBatches:
     def batch(
         self, step: int, part: tuple[int, int] = (0, 1)
     ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Make the batch of a step.
+        """Return the batch of a step: inputs and labels.
 
         Args:
-            step: Steps count from 0 over all epochs.
+            step: Number of the step; steps count from 0 over all epochs.
             part: (0, 1): all rows; (1, 4): the second of four equal parts of the rows.
 
         Raises:
-            ValueError: If `step` is below 0, or the rows have no such parts.
+            ValueError: If `step` is below 0, or the rows cannot be divided so.
         """
         _check_integer("step", step, 0)
         epoch, number = divmod(step, len(self))
@@ -189,15 +191,16 @@ class TokenBatches:
         bucket, start = self._batches[order[number]]
         rows, S, T = self.shapes[bucket]
         pairs = rows_of[bucket].part(start, start + self._rows.shapes[bucket][0])
-        own = self._own_rows(rows, part)
+        part_rows = self._own_rows(rows, part)
         if not (self._sides[0].sampling or self._sides[1].sampling):
-            pairs, rows, own = pairs.part(own.start, own.stop), own.stop - own.start, slice(None)
+            pairs = pairs.part(part_rows.start, part_rows.stop)
+            rows, part_rows = part_rows.stop - part_rows.start, slice(None)
         sources, targets = (
             self._sides[side].visit(pairs, (S, T)[side], (self.seed, step, side)) for side in (0, 1)
         )
 
         def cells(ids, length, pad_id=self.tokenizer.pad_id):
-            return ids.joined(pairs.starts).padded(rows, length, pad_id)[own]
+            return ids.joined(pairs.starts).padded(rows, length, pad_id)[part_rows]
 
         inputs = {
             "source_ids": cells(sources, S),
@@ -220,13 +223,13 @@ class TokenBatches:
         num_workers: int = 0,
         part: tuple[int, int] = (0, 1),
     ) -> Stream:
-        """Return the batches from a step on as NumPy arrays, made ahead of time.
+        """Return the batches from a step on as NumPy arrays, prefetched.
 
         Args:
             first_step: First step, from 0; to resume, the number of steps already done.
-            steps: Number of batches; None: no end, one epoch after another.
-            num_workers: Processes that make the batches; 0: a thread of this process. The batches
-                are the same. Errors in a worker process are raised in this one.
+            steps: Number of batches; None: without end, one epoch after another.
+            num_workers: Number of processes that make the batches; 0: a thread of this process
+                does. The batches do not depend on it. Errors in a worker are raised here.
             part: Rows of each batch, see `batch`.
 
         Returns:
@@ -247,16 +250,13 @@ class TokenBatches:
         num_workers: int = 0,
         part: tuple[int, int] = (0, 1),
     ) -> Any:
-        """Return the stream in the form that `fit` and `evaluate` accept under this backend.
+        """Return the batches in the form that `fit` and `evaluate` accept on this backend.
 
         JAX and PyTorch accept the `stream` itself, TensorFlow a `tf.data.Dataset`. It has no end
         unless `steps` is given: use `fit(..., steps_per_epoch=len(batches))`.
 
         Args:
-            first_step: See `stream`.
-            steps: See `stream`.
-            num_workers: See `stream`.
-            part: See `batch`.
+            first_step, steps, num_workers, part: See `stream`.
         """
         return for_keras(self.stream(first_step, steps, num_workers, part))
 
@@ -272,7 +272,7 @@ class TokenBatches:
         return slice(index * rows // count, (index + 1) * rows // count)
 
     def _plan(self, epoch):
-        """Return an epoch's pairs, row by row of each bucket, and its order of batches."""
+        """Return, for an epoch, the pairs of each row of each bucket, and the order of batches."""
         epoch = epoch if self.shuffle else 0
         plans = self._plans
         if epoch not in plans:
@@ -282,9 +282,9 @@ class TokenBatches:
                 order = generator.permutation(len(self))
             if self._visits:
                 pairs = self._visits.shuffled(generator) if generator else self._visits.plain
-                rows = [Ragged(pairs[own.values], own.starts) for own in rows]
+                rows = [Ragged(pairs[x.values], x.starts) for x in rows]
             plan = rows, order
-            # The previous plan is kept: threads reach a new epoch one after another.
+            # The plan of the previous epoch is kept: some threads may still need it.
             self._plans = plans = {**dict(list(plans.items())[-1:]), epoch: plan}
         return plans[epoch]
 

@@ -1,4 +1,4 @@
-"""Pairs of answers to a prompt, of which one is preferred: files, and batches of their tokens."""
+"""Preferences (a prompt with a preferred and a rejected answer): files and batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keras_transformer.data.windows import NO_LABEL
 
 @dataclass(frozen=True)
 class Preference:
-    """A prompt with two answers.
+    """A prompt with two answers, one of which is preferred.
 
     Args:
         prompt: The prompt, or the text to translate.
@@ -41,10 +41,10 @@ def read_preferences(path: str | os.PathLike) -> list[Preference]:
         path: The file; may be a `.gz`.
 
     Raises:
-        ValueError: If a line is no JSON object, lacks a text, or has an empty or twice the same
-            answer (names file and line), or there is none.
+        ValueError: If a line is not a JSON object, lacks a text, or its answers are empty or equal
+            (the message names file and line), or the file has no lines.
     """
-    found = []
+    preferences = []
     for number, line in enumerate(iterate_lines(path), 1):
         where = f"{path}, line {number}"
         try:
@@ -60,37 +60,37 @@ def read_preferences(path: str | os.PathLike) -> list[Preference]:
         for name, value in (("chosen", chosen), ("rejected", rejected)):
             require(value.strip() != "", f"{where}: {name}", value, "not empty")
         require(chosen != rejected, f"{where}: rejected", rejected, "another text than chosen")
-        found.append(Preference(*values))
-    require(len(found) > 0, str(path), found, "a file with at least one line")
-    return found
+        preferences.append(Preference(*values))
+    require(len(preferences) > 0, str(path), preferences, "a file with at least one line")
+    return preferences
 
 
 class PreferenceBatches:
-    """Batches of pairs of answers, for `PreferenceLoss`: two rows a pair, the preferred one first.
+    """Batches of pairs of answers for `PreferenceLoss`: two rows per pair, the preferred one first.
 
-    The batch of a step depends on the step and the seed alone.
+    The batch of a step depends only on the step and the seed.
 
     Args:
         prompts: Token ids of each prompt, or of each text to translate.
-        chosen, rejected: Token ids of the answers, with their EOS.
+        chosen, rejected: Token ids of the preferred and the other answers, with EOS.
         bos_id: Id that begins the decoder's input of an encoder-decoder model; None: the model is
             decoder-only, and prompt and answer share a row.
         tokens_per_batch: Maximum cells per side of a batch, padding included.
         max_length: Maximum tokens of a row.
         num_buckets: Maximum number of different batch lengths.
         pad_id: Padding id.
-        last: Whether the inputs include `last` (2B,), the place of the last label of each row, for
-            a `RewardModel`.
+        last: Whether the inputs include `last` (2B,), the position of the last label of each row,
+            for a `RewardModel`.
         shuffle: Whether to reshuffle in each epoch.
         seed: Seed of the order.
 
     Attributes:
-        reference: (N, 2) float32: the log-probabilities of the answers under the reference model;
-            zeros until they are set.
+        reference: Log-probabilities of both answers of each pair under the reference model: (N, 2),
+            float32; zeros until they are set.
 
     Raises:
-        ValueError: If the numbers of texts differ, or there are none; if an answer is empty or a
-            row longer than `max_length` (names the pair); if a number is out of range.
+        ValueError: If there are no texts or their numbers differ, an answer or a prompt is empty, a
+            row is longer than `max_length`, or a number is out of range.
     """
 
     def __init__(
@@ -136,11 +136,11 @@ class PreferenceBatches:
         return len(self._epochs)
 
     def pairs(self, step: int) -> np.ndarray:
-        """Return the indices of the pairs of a step; steps count over all epochs."""
+        """Return the indices of the pairs in the batch of a step; steps count over all epochs."""
         return self._epochs.rows(step)[0]
 
     def batch(self, step: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the inputs of the model and `y_true` of `PreferenceLoss` of a step."""
+        """Return the batch of a step: inputs of the model, and `y_true` of `PreferenceLoss`."""
         chosen, S, T = self._epochs.rows(step)
         rows = [(at, side[at]) for at in chosen.tolist() for side in (self._chosen, self._rejected)]
         make = self._joined if self.bos_id is None else self._apart
@@ -152,7 +152,7 @@ class PreferenceBatches:
         return inputs, np.concatenate([reference_R1, labels_RT.astype("float32")], axis=1)
 
     def _joined(self, rows, S, T):
-        """Return prompts and answers side by side; the labels are the answers alone."""
+        """Return inputs with prompt and answer in one row, and labels of the answers only."""
         ids_RT = np.full((len(rows), T), self.pad_id, "int32")
         labels_RT = np.full_like(ids_RT, NO_LABEL)
         for row, (at, answer) in enumerate(rows):
@@ -163,7 +163,7 @@ class PreferenceBatches:
         return {"token_ids": ids_RT}, labels_RT
 
     def _apart(self, rows, S, T):
-        """Return prompts as source and answers as target."""
+        """Return inputs with prompts as sources and answers as targets, and the labels."""
         source_ids = self._prompts.take(np.array([at for at, _ in rows]))
         target_ids = np.full((len(rows), T), self.pad_id, "int32")
         labels_RT = np.full_like(target_ids, NO_LABEL)
@@ -174,5 +174,5 @@ class PreferenceBatches:
         return {"source_ids": source_ids, "target_ids": target_ids}, labels_RT
 
     def dataset(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Any:
-        """Return the batches in the form that `fit` and `evaluate` take on this backend."""
+        """Return the batches of preferences in the form that `fit` accepts on this backend."""
         return for_keras(Stream(self.batch, first_step, steps, num_workers))

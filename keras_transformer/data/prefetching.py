@@ -1,6 +1,6 @@
 """Prefetching of batches with grain: `Stream` calls a function of the step in worker processes.
 
-The batch of a step depends on the step alone, so any process can make it.
+The batch of a step depends only on the step, so any process can make it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from absl import flags, logging
 
-# grain supports JAX's profiler, and logs a warning in each process without JAX.
+# grain supports JAX's profiler, and would log a warning in each process without JAX.
 _verbosity = logging.get_verbosity()
 logging.set_verbosity(logging.ERROR)
 import grain  # noqa: E402
@@ -27,8 +27,8 @@ import grain  # noqa: E402
 logging.set_verbosity(_verbosity)
 
 _AHEAD = 4  # batches that each worker process, or the thread, prefetches
-# Before training, Keras makes several iterators and takes one or two batches from each to infer
-# the shapes. These first batches are made in this process, so that no workers start for them.
+# Before training, Keras makes several iterators, and takes one or two batches from each to infer
+# shapes. The first batches of an iterator are made in this process: no workers start for them.
 _LOOKED_AT = 2
 
 
@@ -36,11 +36,11 @@ class Stream(grain.IterDataset):
     """The results of `make(step)` for consecutive steps, prefetched.
 
     Args:
-        make: Function of the step; cloudpickle must be able to pickle it if there are workers. Its
-            result must not be None, which grain leaves out; iteration then raises ValueError.
+        make: Function from the step to a batch. If there are workers, cloudpickle must be able to
+            pickle it. It must not return None: grain would skip it, so it raises ValueError.
         first_step: First step.
-        steps: Number of steps; None for no end.
-        num_workers: Worker processes that call `make`; 0 for a thread of this process.
+        steps: Number of steps; None: without end.
+        num_workers: Number of worker processes that call `make`; 0: a thread of this process.
     """
 
     def __init__(
@@ -61,6 +61,8 @@ class Stream(grain.IterDataset):
 
 
 class _StreamIterator(grain.DatasetIterator):
+    """An iterator over a `Stream`; workers start once Keras has looked at the first batches."""
+
     def __init__(self, stream):
         super().__init__()
         self._stream = stream
@@ -102,6 +104,7 @@ class _StreamIterator(grain.DatasetIterator):
 
 
 def _ahead(make, first_step, stop, num_workers) -> Iterator[Any]:
+    """Yield the results for the steps, made ahead of time by workers or by a thread."""
     made = _made_by_worker if num_workers else _made
     dataset = grain.MapDataset.range(first_step, stop).map(functools.partial(made, make))
     if num_workers == 0:
@@ -118,8 +121,8 @@ def _ahead(make, first_step, stop, num_workers) -> Iterator[Any]:
     with contextlib.closing(iter(dataset)) as batches:
         with _empty_main():
             # Once each worker has returned its first batch, all of them have started.
-            begun = list(itertools.islice(batches, num_workers))
-        yield from begun
+            first_batches = list(itertools.islice(batches, num_workers))
+        yield from first_batches
         yield from batches
 
 
@@ -138,8 +141,8 @@ def _made_by_worker(make, step):
 @functools.cache
 def _begin_worker():
     """Make this worker process exit when the training process exits, and not earlier."""
-    with contextlib.suppress(ValueError):  # not in the main thread
-        # Ctrl-C signals all processes of a terminal.
+    with contextlib.suppress(ValueError):  # signals can be set in the main thread only
+        # Ctrl-C reaches all processes of a terminal; the training process ends the workers.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def end():
@@ -151,11 +154,11 @@ def _begin_worker():
 
 @contextlib.contextmanager
 def _empty_main():
-    """Keep processes started in this context from running the program's main module.
+    """Prevent processes that start in this context from running the program's main module.
 
-    They would import all that it imports, such as Keras and its backend, which costs seconds and
-    half a gigabyte per process; and a script without `if __name__ == "__main__"` would start to
-    train in each of them.
+    They would import everything that it imports, such as Keras and its backend, which takes seconds
+    and half a gigabyte per process. A script without `if __name__ == "__main__"` would even start
+    training in each of them.
     """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
@@ -166,14 +169,14 @@ def _empty_main():
 
 
 def for_keras(stream: Stream) -> Any:
-    """Return the stream in the form that `fit` and `evaluate` take on the active backend.
+    """Return a stream in the form that `fit` and `evaluate` accept on the active backend.
 
-    JAX and PyTorch take the stream itself. TensorFlow gets a `tf.data.Dataset` with open shapes
-    and known size: Keras 3.15 declares the shape of the first two batches where these agree, and
-    TensorFlow then rejects other shapes; and in an epoch of unknown length Keras counts one step
-    too many.
+    JAX and PyTorch accept the stream itself. TensorFlow gets a `tf.data.Dataset` with open shapes
+    and known size. Open shapes: from a plain iterator, Keras 3.15 would declare the sizes in which
+    the first two batches agree, and TensorFlow would reject other sizes. Known size: in an epoch of
+    unknown length, Keras counts one step too many.
     """
-    # Imported here, because worker processes import this file and do not need Keras.
+    # Imported here because worker processes import this file, and do not need Keras.
     import keras
 
     if keras.backend.backend() != "tensorflow":

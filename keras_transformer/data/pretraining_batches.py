@@ -23,20 +23,20 @@ INPUTS = ("full_sentences", *TASKS)
 
 
 class PretrainingBatches:
-    """Batches of rows that hold consecutive sentences of documents, padded to one shape.
+    """Batches of rows with consecutive sentences of documents, padded to one shape.
 
-    Rows and masks are drawn anew in each epoch; the batch of a step depends on the step and the
-    seed alone. All epochs have as many rows as the first.
+    Rows and masks are drawn anew in each epoch; the batch of a step depends only on the step and
+    the seed. All epochs have as many rows as the first.
 
     Args:
         documents: Documents as lists of sentences, which are lists of token ids.
         masking: Draws the masked tokens of each batch.
-        inputs: "full_sentences": a row is filled with sentences (RoBERTa, `full_sentences`).
-            "next_sentence" and "sentence_order": a row is a pair of texts with a label (BERT and
-            ALBERT, `sentence_pairs`).
+        inputs: "full_sentences": a row is filled with sentences (RoBERTa; see
+            `masking.full_sentences`). "next_sentence" or "sentence_order": a row is a pair of texts
+            with a label (BERT, ALBERT; see `masking.sentence_pairs`).
         cls_id, sep_id: Ids of [CLS], which begins a row, and [SEP], which ends each text.
-        tokens_per_batch: Maximum cells of a batch, at least `max_length`.
-        max_length: Tokens per row with its special tokens, at least 5.
+        tokens_per_batch: Maximum cells of a batch, padding included; at least `max_length`.
+        max_length: Row length T, special tokens included, at least 5.
         shuffle: Whether epochs differ; False for validation.
         seed: Seed of rows, order and masks.
 
@@ -78,8 +78,9 @@ class PretrainingBatches:
         """Return inputs and labels of a step; steps count over all epochs.
 
         Returns:
-            `token_ids` (B, T), of pairs also `type_ids`; and the labels of the masked tokens
-            (B, T), of pairs a dict of these, `masked_lm`, and `next_sentence` (B,).
+            With "full_sentences": the inputs `token_ids` (B, T), and the labels of the masked
+            tokens (B, T). With pairs: the inputs also have `type_ids` (B, T), and the labels are a
+            dict with `masked_lm` (B, T) and `next_sentence` (B,).
         """
         epoch, number = divmod(step, len(self))
         drawn = self._epoch(epoch if self.shuffle else 0)
@@ -98,7 +99,7 @@ class PretrainingBatches:
         return inputs, {"masked_lm": masked, "next_sentence": label_B}
 
     def dataset(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Any:
-        """Return the batches in the form that `fit` and `evaluate` take on this backend."""
+        """Return the batches of masked rows in the form that `fit` accepts on this backend."""
         return for_keras(Stream(self.batch, first_step, steps, num_workers))
 
     def _draw(self, epoch):
@@ -110,7 +111,7 @@ class PretrainingBatches:
         return list(full_sentences(self.documents, length, generator, self.sep_id))
 
     def _epoch(self, epoch):
-        """Return the rows of an epoch in its order; cached for one epoch."""
+        """Return the rows of an epoch in order; those of the last epoch are cached."""
         kept = self._kept  # read once: threads may request two epochs at a time
         if kept is None or kept[0] != epoch:
             rows = list(itertools.islice(itertools.cycle(self._draw(epoch)), self._count))

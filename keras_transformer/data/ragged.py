@@ -1,4 +1,4 @@
-"""Sequences of different lengths in one flat array: compact, and shared between processes."""
+"""`Ragged`: sequences of different lengths in one flat array, shared between processes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ class Ragged:
 
     @classmethod
     def pack(cls, sequences: Iterable[Sequence[Any]], dtype: Any = np.int32) -> Ragged:
-        """Copy sequences, of integers in the smallest unsigned dtype unless one is negative.
+        """Make the object from sequences, which are copied.
 
         Args:
             sequences: The sequences.
-            dtype: int32 or float32.
+            dtype: int32 or float32. Integers are stored in the smallest unsigned dtype that can
+                hold them, or as int32 if one is negative.
         """
         sequences = list(sequences)
         starts = np.cumsum([0, *map(len, sequences)])
@@ -70,17 +71,17 @@ class Ragged:
         return Ragged(self.values[np.arange(starts[-1]) + moved], starts)
 
     def part(self, start: int, stop: int) -> Ragged:
-        """Return the sequences from `start` up to, not including, `stop`, as far as there are."""
+        """Return the sequences `start` to `stop` - 1; indices beyond the last are ignored."""
         start, stop = min(start, len(self)), min(stop, len(self))
         starts = self.starts[start : stop + 1]
         return Ragged(self.values[starts[0] : starts[-1]], starts - starts[0])
 
     def joined(self, starts: np.ndarray) -> Ragged:
-        """Concatenate sequences starts[i] to starts[i + 1] - 1 into sequence i, for each i."""
+        """Join neighbours: the new sequence i is the old ones starts[i] to starts[i + 1] - 1."""
         return Ragged(self.values, self.starts[starts])
 
     def shifted(self, first: int) -> Ragged:
-        """Shift each sequence right by one: `first`, then all but its last value."""
+        """Shift each sequence right by one: `first`, then all values except the last."""
         values = np.roll(self.values.astype(np.int32), 1)
         values[self.starts[:-1]] = first
         return Ragged(values, self.starts)

@@ -1,4 +1,4 @@
-"""Sequences that are written to a file as they come, for data larger than memory."""
+"""`RaggedFile`: a file to which sequences are written one by one, for data larger than memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keras_transformer.data.ragged import Ragged
 
 
 class RaggedFile:
-    """A file of sequences of integers; only their lengths are in memory.
+    """A file of sequences of integers; only their lengths are kept in memory.
 
     ```python
     with RaggedFile("ids.bin") as file:
@@ -46,12 +46,12 @@ class RaggedFile:
         self.extend(sequence)
 
     def extend(self, sequence: Sequence[int] | np.ndarray) -> None:
-        """Lengthen the last sequence."""
+        """Append integers to the last sequence."""
         self._file.write(np.asarray(sequence, self.dtype).tobytes())
         self._lengths[-1] += len(sequence)
 
     def read(self) -> Ragged:
-        """Return all sequences, mapped into memory; call it when the file is closed."""
+        """Return all sequences, mapped into memory; call it after the file is closed."""
         starts = np.cumsum(np.concatenate([[0], np.array(self._lengths, np.int64)]))
         if not starts[-1]:  # an empty file cannot be mapped
             return Ragged(np.zeros(0, self.dtype), starts)

@@ -1,4 +1,4 @@
-"""Recordings with transcripts: spoken digits, augmentation, and batches."""
+"""Recordings with transcripts: a reader of spoken digits, augmentation of features, batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,14 @@ DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 @dataclass(frozen=True)
 class Recording:
-    """A recording: samples (N,) in [-1, 1), the transcript, the speaker, and the take number."""
+    """A recording with its transcript.
+
+    Args:
+        samples: Samples (N,) in [-1, 1).
+        text: The transcript.
+        speaker: Name of the speaker.
+        take: Number of the recording among those of this speaker and text.
+    """
 
     samples: np.ndarray
     text: str
@@ -38,7 +45,7 @@ def read_spoken_digits(path: str | Path, sample_rate: int = 8000) -> list[Record
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If it is not a tar file, or a `.wav` in it has another form of name or is not
+        ValueError: If it is not a tar file, or a `.wav` in it has a name of another form or is not
             16-bit PCM.
     """
     recordings = []
@@ -63,16 +70,20 @@ def joined_words(
     sample_rate: int = 8000,
     pause: float = 0.2,
 ) -> list[tuple[Recording, list[tuple[float, float]]]]:
-    """Return recordings of 1 to `most` words, with the start and end of each word in seconds.
+    """Join recordings of single words to recordings of 1 to `most` words.
 
-    Each recording begins one of the results; the other words are drawn from the same speaker.
+    The result has one recording for each one given, which is its first word; the other words are
+    random ones of the same speaker.
 
     Args:
         recordings: Recordings of one word each.
-        most: Maximum number of words.
+        most: Maximum number of words per result.
         rng: Random number generator.
         sample_rate: Rate of the recordings in Hz.
-        pause: Maximum silence before a word in seconds; the first word has none.
+        pause: Maximum silence before a word in seconds; there is none before the first word.
+
+    Returns:
+        Each joined recording, with the start and end of each of its words in seconds.
 
     Raises:
         ValueError: If `most` is below 1, or `pause` below 0.
@@ -84,8 +95,8 @@ def joined_words(
         speakers.setdefault(recording.speaker, []).append(recording)
     results = []
     for first in recordings:
-        own = speakers[first.speaker]
-        words = [first, *(own[i] for i in rng.integers(len(own), size=rng.integers(most)))]
+        group = speakers[first.speaker]
+        words = [first, *(group[i] for i in rng.integers(len(group), size=rng.integers(most)))]
         sounds, places, length = [], [], 0
         for i, word in enumerate(words):
             silence = np.zeros(round(rng.uniform(0, pause) * sample_rate) * (i > 0), "float32")
@@ -105,13 +116,13 @@ class Augmentation:
 
     Args:
         tempo: Maximum change of the length: a factor from exp(-tempo) to exp(tempo).
-        pitch: Maximum change of the frequencies: a factor from exp(-pitch) to exp(pitch), like
-            that between longer and shorter vocal tracts (Jaitly & Hinton 2013, section 3).
+        pitch: Maximum change of the frequencies: a factor from exp(-pitch) to exp(pitch), as
+            between longer and shorter vocal tracts (Jaitly & Hinton 2013, section 3).
         gain: Maximum change of the loudness in decibels; in addition, the lowest and the highest
             band change by up to half of it in opposite directions.
-        noise: Share of the clips that get noise, 30 to 80 decibels below their loudest band.
-        hidden: Maximum number of adjacent mels, and of adjacent frames, to mask (SpecAugment; Park
-            et al. 2019).
+        noise: Fraction of the clips that get noise, 30 to 80 decibels below their loudest band.
+        hidden: Maximum number of adjacent mels, and of adjacent frames, that are masked
+            (SpecAugment; Park et al. 2019).
 
     Call arguments:
         clip: Features (F, mels) from `log_mel`.
@@ -158,7 +169,7 @@ _E = 4 * math.log(10)  # converts features to natural logarithms
 
 
 def _at(rows, places):
-    """Interpolate rows linearly at fractional positions."""
+    """Return rows at fractional indices `places`, interpolated linearly."""
     before = np.minimum(places.astype(int), max(0, len(rows) - 2))
     after = np.minimum(before + 1, len(rows) - 1)
     share = (places - before)[:, None]
@@ -172,21 +183,22 @@ class SpeechBatches:
         clips: Samples (N,) of each clip.
         ids: Token ids of each transcript, including EOS.
         batch_size: Clips per batch; an incomplete last batch of an epoch is dropped.
-        sample_rate: Rate in Hz.
-        num_mels: Mel bands of the features.
-        pad_id, bos_id: Id that pads transcripts, and first id of the decoder's input.
-        begin: Further first ids of the decoder's input, such as a language; no labels are.
+        sample_rate: Rate of the clips in Hz.
+        num_mels: Number of mel bands of the features.
+        pad_id, bos_id: Padding id of transcripts, and first id of the decoder's input.
+        begin: Ids that follow BOS in the decoder's input, such as that of a language; positions
+            that would have them as labels have `pad_label` instead.
         pad_label: Padding of labels; None: `pad_id`.
-        shape: Batches are padded to a multiple of this number of frames.
+        shape: The number of frames of a batch is padded to a multiple of this.
         augmentation: Augmentation of each clip, drawn anew each time; None: `Augmentation()`.
         seed: Seed of the order and the augmentation.
 
     Attributes:
-        max_frames: Frames of the longest possible batch.
+        max_frames: Number of frames of the longest possible batch.
 
     Raises:
-        ValueError: If a number is out of range, there are fewer clips than `batch_size`, or not
-            as many transcripts as clips.
+        ValueError: If a number is out of range, there are fewer clips than `batch_size`, or the
+            numbers of transcripts and clips differ.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A text file that is written chunk by chunk, and goes on where it was stopped."""
+"""Writing of a text file in chunks, which resumes after an interruption."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ def write_in_chunks(
     lines_of: Callable[[int, Any], Iterable[str]],
     run: dict[str, Any],
 ) -> int:
-    """Write the lines of each chunk; the same call goes on after the last chunk that is whole.
+    """Write the lines of each chunk; after an interruption, the same call resumes.
 
-    Until the end the lines are in a file beside it, with the name and `.part`; `.part.json` says
-    how far it is. So `path` is there once everything is written.
+    It resumes after the last complete chunk. Until the end, the lines are in the file PATH.part,
+    and the progress in PATH.part.json; `path` exists only when everything is written.
 
     Args:
         path: The file; it must not exist.
-        chunks: What the lines are made of.
-        lines_of: Returns the lines, without line ends, of the chunk of a number.
-        run: What the lines depend on, plain values; another run does not go on with this one's.
+        chunks: The input, in the same order in each call.
+        lines_of: Function from the number of a chunk and the chunk to its lines, without line ends.
+        run: Everything that the lines depend on, as plain values; only a call with the same values
+            resumes.
 
     Returns:
-        The number of chunks that were written before.
+        The number of chunks that were written by earlier calls.
 
     Raises:
-        ValueError: If the file exists, or the part beside it is of another run.
+        ValueError: If the file exists, or PATH.part was begun with another `run`.
     """
     path = Path(path)
     part, state = (path.with_name(path.name + x) for x in (".part", ".part.json"))
@@ -41,9 +42,9 @@ def write_in_chunks(
     with owned(path.with_name(f"{path.name}.part.lock"), f"{path}"):
         if path.exists():
             raise ValueError(f"{path} must not exist: it is written already")
-        begun = _begun(part, state, run)
+        progress = _begun(part, state, run)
         try:
-            _write(part, state, chunks, lines_of, begun)
+            _write(part, state, chunks, lines_of, progress)
         except OSError as error:
             problem = error.strerror or error
             raise OSError(
@@ -51,35 +52,36 @@ def write_in_chunks(
             ) from error
         part.replace(path)
         state.unlink(missing_ok=True)
-        remove_stale(state.parent, state.name)  # of a process that was killed at its last note
-    return begun["chunks"]
+        # Temporary files of a process that was killed while it wrote its progress.
+        remove_stale(state.parent, state.name)
+    return progress["chunks"]
 
 
-def _write(part, state, chunks, lines_of, begun):
-    """Write the chunks that follow those that were written before."""
-    with part.open("r+b" if begun["chunks"] else "wb") as file:
-        file.truncate(begun["bytes"])
-        file.seek(begun["bytes"])
+def _write(part, state, chunks, lines_of, progress):
+    """Write the chunks that are not written yet, and the progress after each."""
+    with part.open("r+b" if progress["chunks"] else "wb") as file:
+        file.truncate(progress["bytes"])
+        file.seek(progress["bytes"])
         for number, chunk in enumerate(chunks):
-            if number < begun["chunks"]:
+            if number < progress["chunks"]:
                 continue
             lines = "".join(f"{line}\n" for line in lines_of(number, chunk))
             file.write(lines.encode())
             file.flush()
             os.fsync(file.fileno())
-            now = {"run": begun["run"], "chunks": number + 1, "bytes": file.tell()}
+            now = {"run": progress["run"], "chunks": number + 1, "bytes": file.tell()}
             write_json(state, now)
 
 
 def _begun(part, state, run):
-    """Return how far the part is; nothing, if it was never begun."""
+    """Return the progress of PATH.part: run, chunks and bytes; 0 of each if it does not exist."""
     plain = json.loads(json.dumps(run))
     nothing = {"run": plain, "chunks": 0, "bytes": 0}
     if not (part.is_file() and state.is_file()):
         return nothing
     try:
-        found = json.loads(state.read_text("utf-8"))
-        known = {name: found[name] for name in nothing}
+        content = json.loads(state.read_text("utf-8"))
+        known = {name: content[name] for name in nothing}
         if not all(type(known[name]) is int and known[name] >= 0 for name in ("chunks", "bytes")):
             raise ValueError("chunks and bytes must be counts")
     except (ValueError, KeyError, TypeError) as error:

@@ -18,19 +18,19 @@ from keras_transformer.data.ragged import Ragged
 class SequenceBatches:
     """Batches of texts of similar length, padded to a few shapes.
 
-    The batch of a step depends on the step and the seed alone.
+    The batch of a step depends only on the step and the seed.
 
     Args:
         sequences: Token ids of each text, at most `max_length`. `TextTokenizer.encode` cuts longer
             texts before their last special tokens.
-        labels: One number per text, or one per token of each text; or a `Masking`, which draws
-            inputs and labels anew in each step. Numbers of tokens are whole, or of float32 arrays.
+        labels: One number per text; one number per token of each text, integers or float arrays;
+            or a `Masking`, which draws inputs and labels anew in each step.
         tokens_per_batch: Maximum cells of a batch, padding included; at least `max_length`.
         max_length: Maximum tokens per text.
         num_buckets: Maximum number of different batch lengths.
         pad_id: Padding id.
-        pad_label: Padding of token labels, an int32; None: `pad_id`, or NaN for labels of float32.
-            Must be None for other labels.
+        pad_label: Padding of integer labels of tokens, an int32; None: `pad_id`. Must be None for
+            other labels; float labels of tokens are padded with NaN.
         shuffle: Whether to reshuffle in each epoch.
         seed: Seed of the order and the masks.
 
@@ -39,8 +39,8 @@ class SequenceBatches:
 
     Raises:
         ValueError: If there are no texts, a text is empty or too long, the number of labels is
-            wrong, a number is out of range, `pad_label` is given without token labels, or a
-            `Masking` has another `pad_id`.
+            wrong, a number is out of range, `pad_label` is given but does not apply, or a `Masking`
+            has another `pad_id`.
     """
 
     def __init__(
@@ -105,11 +105,12 @@ class SequenceBatches:
         return {"token_ids": ids_BT}, labels
 
     def dataset(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Any:
-        """Return the batches in the form that `fit` and `evaluate` take on this backend."""
+        """Return the batches of texts in the form that `fit` accepts on this backend."""
         return for_keras(Stream(self.batch, first_step, steps, num_workers))
 
 
 def _packed(labels, lengths):
+    """Return labels of texts as an array, or labels of tokens as `Ragged`."""
     if np.ndim(labels[0]) == 0:
         return np.asarray(labels)
     is_real = np.asarray(labels[0]).dtype.kind == "f"

@@ -1,4 +1,4 @@
-"""Questions about texts in the format of SQuAD (Rajpurkar et al. 2016)."""
+"""Reader of questions about texts in the format of SQuAD (Rajpurkar et al. 2016)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from keras_transformer.data.text_files import opened
 
 @dataclass(frozen=True)
 class Question:
-    """A question, its context, and the correct answers, each with its start in characters."""
+    """A question about a text.
+
+    Args:
+        id: Id of the question in the data set.
+        article: Title of the article that the text is from.
+        question: The question.
+        context: The text.
+        answers: Correct answers, each with the index of its first character in the text; empty: the
+            text does not answer the question.
+    """
 
     id: str
     article: str
@@ -67,11 +76,11 @@ def read_squad(path: str | Path) -> list[Question]:
 
 
 def span_of(places: Sequence[tuple[int, int]], answer: tuple[str, int]) -> tuple[int, int] | None:
-    """Return the indices of an answer's first and last token; None if the answer is incomplete.
+    """Return the indices of an answer's first and last token; None if a part of it was cut off.
 
     Args:
-        places: The (start, end) characters of each token, from `TextTokenizer.encode_pairs`.
-        answer: The answer's text and start in characters.
+        places: Start and end of each token in the context, from `TextTokenizer.encode_pairs`.
+        answer: The text of the answer, and the index of its first character in the context.
     """
     text, begin = answer
     end = begin + len(text)
@@ -81,21 +90,21 @@ def span_of(places: Sequence[tuple[int, int]], answer: tuple[str, int]) -> tuple
     return inside[0], inside[-1]
 
 
-SHARED_WORD = 2  # token type
+SHARED_WORD = 2  # token type, see `with_shared_words`
 
 
 def with_shared_words(
     ids: Sequence[int], types: Sequence[int], places: Sequence[tuple[int, int]]
 ) -> list[int]:
-    """Return the token types, with `SHARED_WORD` for tokens of the passage that the question has.
+    """Return token types, with `SHARED_WORD` for each passage token that is in the question, too.
 
-    This is the exact match of Chen et al. 2017 ("Reading Wikipedia to Answer Open-Domain
-    Questions", section 3.2). Where there is little training data, it is the first thing to know.
+    This is the feature "exact match" of Chen et al. 2017 ("Reading Wikipedia to Answer Open-Domain
+    Questions", section 3.2). With little training data, it helps most.
 
     Args:
         ids: Token ids of a question and a passage.
         types: 0 for each token of the question, 1 for each of the passage.
-        places: The characters of each token in the passage; (-1, -1) if it is not of the passage.
+        places: Start and end of each token in the passage, in characters; (-1, -1) for others.
     """
     asked = {x for x, (start, _) in zip(ids, places, strict=True) if start < 0}
     return [

@@ -9,27 +9,28 @@ import numpy as np
 
 from keras_transformer.config import require, require_whole
 
-STOP_WEIGHT = 5.0  # of a clip's one last step against its other steps (Li et al. 2019, 3.7)
+STOP_WEIGHT = 5.0  # weight of a clip's last step in the loss, others: 1 (Li et al. 2019, 3.7)
 
 
 class SynthesisBatches:
-    """Endless batches of texts and speech, reshuffled each epoch.
+    """Endless batches of texts and their speech, reshuffled in each epoch.
 
     Args:
         features: Log-mel features (F, mels) of each clip, F at least 1.
         ids: Ids of each text, at least one.
         batch_size: Clips per batch; an incomplete last batch of an epoch is dropped.
-        frames_per_step: Frames per decoder position; the last step repeats a clip's last frame.
-        pad_id: Id that pads texts.
-        shape: Batches are padded to a multiple of this number of steps.
+        frames_per_step: Frames per decoder position (step); a clip's last frame is repeated to fill
+            its last step.
+        pad_id: Padding id of texts.
+        shape: The number of steps of a batch is padded to a multiple of this.
         seed: Seed of the order.
 
     Attributes:
-        max_steps: Steps of the longest possible batch.
+        max_steps: Number of steps of the longest possible batch.
 
     Raises:
-        ValueError: If a number is out of range, there are fewer clips than `batch_size`, or not
-            as many texts as clips.
+        ValueError: If a number is out of range, there are fewer clips than `batch_size`, or the
+            numbers of texts and clips differ.
     """
 
     def __init__(
@@ -71,12 +72,13 @@ class SynthesisBatches:
         return int(-(-steps // self.shape) * self.shape)
 
     def _batch(self, rows):
+        """Return inputs, outputs and sample weights of the clips with these indices."""
         mels, steps_B = self._features[rows[0]].shape[1], self._steps[rows]
         shape = len(rows), self._rounded(steps_B.max()), self.frames_per_step
         frames = np.zeros((*shape, mels), "float32")
-        for own, row, steps in zip(frames, rows, steps_B, strict=True):
+        for clip_frames, row, steps in zip(frames, rows, steps_B, strict=True):
             clip, length = self._features[row], steps * self.frames_per_step
-            own[:steps] = np.pad(clip, ((0, length - len(clip)), (0, 0)), "edge").reshape(
+            clip_frames[:steps] = np.pad(clip, ((0, length - len(clip)), (0, 0)), "edge").reshape(
                 steps, self.frames_per_step, mels
             )
         previous = np.zeros((*shape[:2], mels), "float32")

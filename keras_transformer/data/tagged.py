@@ -1,4 +1,4 @@
-"""Sentences of tagged words: CoNLL files, and labels for their tokens."""
+"""Tagged words: a reader of CoNLL files, and labels for the tokens of the words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keras_transformer.data.windows import NO_LABEL
 
 
 def read_tagged(path: str | Path) -> list[tuple[list[str], list[str]]]:
-    """Return the words and the tags of each sentence.
+    """Return the words and the tags of each sentence of a file.
 
     Args:
         path: File with one word per line, its tag after the last tab, and an empty line after
@@ -20,7 +20,7 @@ def read_tagged(path: str | Path) -> list[tuple[list[str], list[str]]]:
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If a line has no tab or no tag (names the line), or there is no sentence.
+        ValueError: If a line has no tab or no tag, or there is no sentence.
     """
     sentences: list[tuple[list[str], list[str]]] = [([], [])]
     for number, line in enumerate(iterate_lines(path), 1):
@@ -33,18 +33,18 @@ def read_tagged(path: str | Path) -> list[tuple[list[str], list[str]]]:
             raise ValueError(f"{path}, line {number} must be a word, a tab and a tag, got {line!r}")
         sentences[-1][0].append(word)
         sentences[-1][1].append(tag.strip())
-    found = [sentence for sentence in sentences if sentence[0]]
-    if not found:
+    sentences = [sentence for sentence in sentences if sentence[0]]
+    if not sentences:
         raise ValueError(f"{path} must have a sentence, got none")
-    return found
+    return sentences
 
 
 def numbered(names: Sequence[str], labels: Sequence[str], source: str | Path) -> list[int]:
-    """Return the index of each name in the labels.
+    """Return the index of each name in a list of labels.
 
     Args:
         names: Names to look up.
-        labels: All known labels, in order.
+        labels: All labels, in order.
         source: The file that the names come from, for the error message.
 
     Raises:
@@ -59,13 +59,14 @@ def numbered(names: Sequence[str], labels: Sequence[str], source: str | Path) ->
 def labels_of_tokens(
     encoded: Sequence[tuple[Sequence[int], Sequence[int]]], tags: Sequence[Sequence[int]]
 ) -> list[np.ndarray]:
-    """Label the first token of each word with the word's tag, all other tokens with `NO_LABEL`.
+    """Return labels (T,) of the tokens of each sentence.
 
-    Words that are cut off have no label.
+    The label of the first token of a word is the word's tag; other tokens have `NO_LABEL`. Words
+    that were cut off have no label.
 
     Args:
         encoded: Token ids and word starts of each sentence, from `TextTokenizer.encode_words`.
-        tags: Tag number of each word, per sentence.
+        tags: Number of the tag of each word of each sentence.
     """
     labels = []
     for (ids, starts), numbers in zip(encoded, tags, strict=True):

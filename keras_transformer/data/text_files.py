@@ -1,8 +1,9 @@
 """Readers of text: line files, TSV, TMX, JSON lines, Parquet, Hugging Face datasets.
 
-`read_pairs` reads any of these into a list of (source, target) pairs, `iterate_pairs` one by one;
-`iterate_texts` reads one side of any of these, `read_lines` and `iterate_lines` lines. Text is
-returned unchanged; to remove unsuitable pairs, see `keras_transformer.data.cleaning`.
+`read_pairs` returns a list of (source, target) pairs from any of these, and `iterate_pairs` yields
+them one by one. `iterate_texts` yields the texts of one side; `read_lines` and `iterate_lines` read
+plain lines. Text is returned unchanged; to remove unsuitable pairs, see
+`keras_transformer.data.cleaning`.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ Pairs = list[tuple[str, str]]
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file in binary mode, decompressed if its name ends in `.gz` or `.zst`.
+    """Open a file with `lines.unpacked`; a corrupt compressed file raises ValueError.
 
     Raises:
-        ValueError: If a compressed file turns out to be truncated or corrupt while it is read.
+        ValueError: If a compressed file is found to be truncated or corrupt while it is read.
     """
     try:
         with unpacked(str(path)) as file:
@@ -42,17 +43,17 @@ def opened(path: str | Path) -> Iterator[BinaryIO]:
 def iterate_lines(path: str | Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 text file one by one, for files too large for memory.
 
-    Only a newline ends a line, so that a line-separator character inside a sentence cannot shift
-    the alignment of two files. The carriage returns of a Windows file and a byte order mark at the
-    beginning are removed.
+    Only a newline ends a line: other line separators may occur in a sentence, and would shift the
+    lines of one of two parallel files. The carriage returns of a Windows file and a byte order mark
+    at the beginning are removed.
 
     Args:
         path: The file; decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If the file is not valid UTF-8 (names file and line), or the gzip file is
-            truncated or corrupt.
+        ValueError: If the file is not valid UTF-8 (the message names file and line), or a
+            compressed file is truncated or corrupt.
     """
     with opened(path) as file:
         for number, line in enumerate(file, 1):
@@ -73,7 +74,7 @@ def iterate_texts(
 
     Args:
         path: A file, see `lines.open_lines`.
-        field, language, option: Which of its texts, see `formats.field_of`.
+        field, language, option: The field to read, see `formats.field_of`.
 
     Raises:
         FileNotFoundError: If the file does not exist.
@@ -93,16 +94,16 @@ def read_lines(path: str | Path) -> list[str]:
 
 
 def read_texts(path: str | Path) -> list[str]:
-    """Return the texts of a file that are not blank.
+    """Return the texts of a file, without blank ones.
 
-    From a `.tsv` file, the first column is read, without the header line.
+    In a `.tsv` file, this is the first column without the header line.
 
     Args:
         path: The file, see `lines.open_lines`.
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If no line is left, and for the reasons of `iterate_lines`.
+        ValueError: If the file has no text, or a line cannot be read, see `iterate_lines`.
     """
     lines = list(iterate_texts(path))
     if suffix_of(path) in TSV:
@@ -122,8 +123,8 @@ def read_pairs(
 ) -> Pairs:
     """Read parallel text. The format follows from the arguments:
 
-    - two paths: two text files, or files of the formats below with one side each ("text" of JSON
-      lines); line i of one is the translation of line i of the other;
+    - two paths: two text files, or files of other formats with one side each (the field "text" of
+      JSON lines); line i of one is the translation of line i of the other;
     - one path ending in `.tsv` or `.txt`: source, tab, target; further columns are ignored, there
       is no quoting and no header;
     - one path ending in `.tmx`: the translation units that have both languages, without inline
@@ -139,22 +140,22 @@ def read_pairs(
 
     Args:
         source: A path, or a data set.
-        target: Path of the target side, for two files only.
+        target: Path of the target side; None: `source` has both sides.
         source_language: Key or TMX language of the source. In TMX, "en" matches "EN" and "en-US"
             too (RFC 4647, basic filtering); the first match of each unit is used.
         target_language: Key or TMX language of the target.
 
     Returns:
-        A list of (source, target), unchanged.
+        A list of pairs (source, target).
 
     Raises:
         FileNotFoundError: If a file does not exist.
         ValueError: If two files differ in length, there is no text at all, or a line or record is
-            malformed (names file and line).
+            malformed (the message names file and line).
     """
     chosen = dict(source_language=source_language, target_language=target_language)
     pairs = list(iterate_pairs(source, target, **chosen))
-    if not any(one.strip() and other.strip() for one, other in pairs):
+    if not any(x.strip() and y.strip() for x, y in pairs):
         names = "the data set" if hasattr(source, "column_names") else source
         names = names if target is None else f"{source} and {target}"
         raise ValueError(f"empty corpus: no pair with text on both sides in {names}")
@@ -168,17 +169,17 @@ def iterate_pairs(
     source_language: str = "en",
     target_language: str = "de",
 ) -> Iterator[tuple[str, str]]:
-    """Yield what `read_pairs` returns one by one, for corpora too large for memory.
+    """Yield the pairs of `read_pairs` one by one, for corpora too large for memory.
 
-    The pairs of a TMX file are held in memory all the same. That there is any text is not checked.
+    The pairs of a TMX file are kept in memory nevertheless. An empty corpus is no error here.
 
     Args:
         source, target, source_language, target_language: See `read_pairs`.
 
     Raises:
         FileNotFoundError: If a file does not exist.
-        ValueError: If a line or record is malformed, or two files differ in length, once that is
-            read; at once, if the arguments do not fit each other.
+        ValueError: At once if the arguments are invalid; when a malformed line or record is
+            reached; at the end if two files differ in length.
     """
     if target is not None:
         if hasattr(source, "column_names"):
@@ -205,14 +206,14 @@ def _pairs_of_two_files(paths, languages) -> Iterator[tuple[str, str]]:
 def in_parallel(
     sides: Iterable[Iterator[str]], paths: tuple[str | Path, str | Path]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of two files.
+    """Yield the pairs of texts of two files.
 
     Args:
-        sides: The texts of each file.
-        paths: Their names in error messages.
+        sides: Iterators over the texts of the two files.
+        paths: Names of the files in error messages.
 
     Raises:
-        ValueError: If the numbers of texts differ, once all are read.
+        ValueError: At the end, if the numbers of texts differ.
     """
     sizes, (source, target) = [0, 0], paths
     for pair in itertools.zip_longest(*sides):
@@ -229,6 +230,7 @@ def in_parallel(
 
 
 def _pairs_of_tsv(path: str | Path, *_) -> Iterator[tuple[str, str]]:
+    """Yield source and target of each line of a TSV file."""
     for number, line in enumerate(iterate_lines(path), 1):
         if not line:
             continue
@@ -242,6 +244,7 @@ def _pairs_of_tsv(path: str | Path, *_) -> Iterator[tuple[str, str]]:
 
 
 def _pairs_of_json_lines(path: str | Path, *languages: str) -> Iterator[tuple[str, str]]:
+    """Yield source and target of each object in a file of JSON lines."""
     for number, line in enumerate(iterate_lines(path), 1):
         if not line.strip():
             continue
@@ -270,6 +273,7 @@ def _pairs_of_dataset(dataset: Any, *languages: str) -> Iterator[tuple[str, str]
 def _pair_of_record(
     record: Any, source_language: str, target_language: str, where: str
 ) -> tuple[str, str]:
+    """Return source and target from a record, whichever accepted keys it has."""
     fields = record.get("translation", record) if isinstance(record, Mapping) else None
     if isinstance(fields, Mapping):
         for keys in ((source_language, target_language), ("source", "target")):

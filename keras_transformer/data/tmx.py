@@ -1,4 +1,4 @@
-"""Translation memories in TMX 1.4b, read with a streaming XML parser."""
+"""Reader of translation memories in TMX 1.4b, with a streaming XML parser."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 
 def read_tmx(file: BinaryIO, path: str | Path, *languages: str) -> list[tuple[str, ...]]:
-    """Return the texts of each unit that has all of some languages, in their order.
+    """Return the texts, in the order of `languages`, of each unit that has all these languages.
 
     Args:
         file: File open for reading in binary mode.
@@ -16,8 +16,8 @@ def read_tmx(file: BinaryIO, path: str | Path, *languages: str) -> list[tuple[st
         languages: Language codes, one or more; "en" also matches "en-GB".
 
     Raises:
-        ValueError: If the XML is malformed or declares an entity (names the line), or no unit has
-            all languages.
+        ValueError: If the XML is malformed or declares an entity (the message names the line), or
+            no unit has all languages.
     """
     handlers = _Handlers(languages)
     parser = expat.ParserCreate()
@@ -46,12 +46,12 @@ class _Handlers:
 
     def __init__(self, languages: tuple[str, ...]):
         self.wanted = languages
-        self.languages: set[str] = set()  # all in the file
+        self.languages: set[str] = set()  # all languages of the file
         self.pairs: list[tuple[str, ...]] = []
-        self.unit: dict[str, str] = {}  # language -> text
+        self.unit: dict[str, str] = {}  # texts of the current unit, by language
         self.language = ""
         self.text: list[str] | None = None  # None outside <seg>
-        self.codes = 0  # depth inside inline mark-up, which is not text
+        self.codes = 0  # nesting depth of inline mark-up, which is not text
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "tu":
@@ -86,5 +86,5 @@ class _Handlers:
         return None
 
     def refuse_entity(self, name: str, *_) -> None:
-        # Declared entities can expand a small file to gigabytes, or include other files.
+        # A declared entity can expand a small file to gigabytes, or include another file.
         raise ValueError(f"entity {name!r}: only the five predefined entities of XML are read")

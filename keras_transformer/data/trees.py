@@ -1,4 +1,4 @@
-"""Phrase-structure trees: reading of treebanks, linearization and its inverse, spans."""
+"""Phrase-structure trees: readers of treebanks, linearization and its inverse, spans."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from keras_transformer.data.archives import read_zip
 
 OPEN, CLOSE, WORD = "(", ")", "XX"  # symbols of a linearized tree: "(NP", ")", and each word
 EMPTY = "-NONE-"  # the tag of traces and other empty elements
-DEEPEST = 250  # levels of a tree: the functions here call themselves for each
+DEEPEST = 250  # maximum levels of a tree: the functions here recurse once per level
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})  # tags that EVALB's COLLINS.prm ignores
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A constituent, with its label and child trees; or a word, with its part-of-speech tag.
+    """A constituent with child trees, or a word with its part-of-speech tag.
 
     `str` writes the tree with brackets, "(NP (DT the) (NN cat))".
+
+    Args:
+        label: Label of the constituent, or tag of the word.
+        children: One or more trees, or exactly one word.
     """
 
     label: str
@@ -30,11 +34,11 @@ class Tree:
 
     @property
     def is_word(self) -> bool:
-        """Whether the tree is a tag and its word."""
+        """Whether the tree is a word with its tag."""
         return isinstance(self.children[0], str)
 
     def leaves(self) -> Iterator[Tree]:
-        """Yield the tags with their words, from left to right."""
+        """Yield the words with their tags, as trees, from left to right."""
         if self.is_word:
             yield self
         else:
@@ -50,13 +54,14 @@ def read_trees(text: str) -> list[Tree]:
     """Read trees in the bracket format of the Penn Treebank's `.mrg` files.
 
     Raises:
-        ValueError: If brackets do not balance, a bracket is empty, a bracket mixes words and
-            trees, or more than `DEEPEST` are inside each other.
+        ValueError: If brackets do not balance, are empty, mix words and trees, or are nested more
+            than `DEEPEST` levels deep.
     """
     return _trees(re.findall(r"[()]|[^\s()]+", text))
 
 
 def _trees(tokens: Sequence[str | Tree]) -> list[Tree]:
+    """Return the trees that tokens (brackets, labels, words, trees) spell."""
     open_: list[list] = [[]]
     for before, token in zip(["", *tokens], tokens, strict=False):
         if token == OPEN:
@@ -91,20 +96,20 @@ def read_treebank(path: str | Path) -> dict[int, list[Tree]]:
         FileNotFoundError: If the zip file does not exist.
         ValueError: If it is not a zip file, holds none of these files, or one is malformed.
     """
-    found = {}
+    files = {}
     for match, content in read_zip(path, r"combined/wsj_(\d+)\.mrg$"):
         trees = map(simplified, read_trees(content.decode("latin-1")))
-        found[int(match[1])] = [tree for tree in trees if tree is not None]
-    if not found:
+        files[int(match[1])] = [tree for tree in trees if tree is not None]
+    if not files:
         raise ValueError(f"{path} must hold files such as combined/wsj_0001.mrg, got none")
-    return found
+    return files
 
 
 def simplified(tree: Tree) -> Tree | None:
     """Return the tree in the form that parsers are evaluated on; None if nothing is left.
 
-    Removes function tags ("NP-SBJ-1" becomes "NP"), empty elements, constituents that hold nothing
-    else, and a root without label, or with label TOP or ROOT, that has one child.
+    Function tags ("NP-SBJ-1" becomes "NP"), empty elements and constituents of empty elements only
+    are removed; so is a root with one child if it has no label, or the label TOP or ROOT.
     """
     if tree.is_word:
         return None if tree.label == EMPTY else tree
@@ -119,11 +124,11 @@ def simplified(tree: Tree) -> Tree | None:
 def linearize(tree: Tree, tags: bool = False) -> str:
     """Linearize a tree depth first (Vinyals et al. 2015, section 2.2): "(S (NP XX XX ) XX )".
 
-    Unlike in the paper, closing brackets have no label: it follows from the opening bracket, so
-    predicting it could only add errors.
+    Unlike in the paper, closing brackets have no labels: they follow from the opening brackets, so
+    their prediction could only add errors.
 
     Args:
-        tree: A tree over words.
+        tree: The tree.
         tags: Whether to write each word as its tag; else as the symbol XX, as in the paper.
     """
     if tree.is_word:
@@ -133,7 +138,9 @@ def linearize(tree: Tree, tags: bool = False) -> str:
 
 
 def tree_of(line: str, words: Sequence[str]) -> Tree:
-    """Invert `linearize`, given the words: each symbol without a bracket is the tag of one word.
+    """Return the tree of a linearization and its words: the inverse of `linearize`.
+
+    Each symbol without a bracket is the tag of one word.
 
     Raises:
         ValueError: If the line is not a tree over exactly these words.
@@ -158,14 +165,15 @@ def tree_of(line: str, words: Sequence[str]) -> Tree:
 def spans(tree: Tree, without: Sequence[int] = ()) -> list[tuple[str, int, int]]:
     """Return (label, first word, last word + 1) of each constituent, for `bracket_f1`.
 
-    The spans are those of EVALB with COLLINS.prm: tags and TOP do not count, PRT counts as ADVP,
-    and punctuation is not numbered, so its attachment does not matter.
+    The spans are those of EVALB with COLLINS.prm: tags and TOP do not count, and PRT counts as
+    ADVP. Words in `without` are skipped in the numbering.
 
     Args:
-        tree: A tree over words.
-        without: Indices of words to leave out, from `punctuation`.
+        tree: The tree.
+        without: Indices of words to leave out; with those of `punctuation`, its attachment does not
+            matter, as in EVALB.
     """
-    found, left_out = [], frozenset(without)
+    constituents, left_out = [], frozenset(without)
 
     def walk(node, place, number):
         begin = number
@@ -175,12 +183,12 @@ def spans(tree: Tree, without: Sequence[int] = ()) -> list[tuple[str, int, int]]
             else:
                 place, number = walk(child, place, number)
         if node.label != "TOP" and number > begin:
-            found.append(("ADVP" if node.label == "PRT" else node.label, begin, number))
+            constituents.append(("ADVP" if node.label == "PRT" else node.label, begin, number))
         return place, number
 
     if not tree.is_word:
         walk(tree, 0, 0)
-    return found
+    return constituents
 
 
 def punctuation(tree: Tree) -> list[int]:
@@ -189,9 +197,14 @@ def punctuation(tree: Tree) -> list[int]:
 
 
 def right_branching(words: Sequence[str], label: str = "VP", root: str = "S") -> Tree:
-    """Return the right-branching baseline: each constituent is a word and the constituent after it.
+    """Return the right-branching tree, a baseline: each constituent is a word and a constituent.
 
-    The last word is a child of the root.
+    The last word, usually a full stop, is a child of the root.
+
+    Args:
+        words: The words, at least one.
+        label: Label of the constituents.
+        root: Label of the root.
     """
     *inner, last = [Tree(WORD, (word,)) for word in words]
     if not inner:

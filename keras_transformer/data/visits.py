@@ -1,4 +1,4 @@
-"""Number of times that each sentence pair occurs in an epoch, to mix corpora by weight."""
+"""`Visits`: the number of times that each pair occurs in an epoch, to mix corpora by weight."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ from keras_transformer.config import require
 class Visits:
     """The pairs of each epoch, if some occur several times or only in some epochs.
 
-    A pair with 2.3 visits occurs twice or three times. All epochs have the same lengths of pairs,
-    so that the same batches hold them; pairs of the same lengths and visits take turns from epoch
-    to epoch. A pair whose lengths no other has occurs equally often in each.
+    A pair with 2.3 visits occurs twice or three times. All epochs have pairs of the same lengths,
+    so that the shapes of batches can be computed once: pairs with the same lengths and visits take
+    turns from epoch to epoch. A pair with unique lengths occurs equally often in each epoch.
 
     Args:
-        visits: Mean number of times that each pair occurs in an epoch, at least 0.
-        lengths: Tokens of each source, and tokens of each target.
+        visits: Mean number of times that each pair occurs in an epoch: (N,), at least 0.
+        lengths: Tokens of each source (N,), and of each target (N,).
 
     Attributes:
-        plain: The pairs of an epoch without shuffling: numbers of pairs, as often as they occur.
+        plain: Indices of the pairs of an epoch without shuffling, each as often as it occurs.
 
     Raises:
         ValueError: If a number is negative or not finite, or no pair occurs.
     """
 
     def __init__(self, visits: np.ndarray, lengths: Sequence[np.ndarray]):
-        fits = visits.dtype.kind in "iuf" and np.isfinite(visits).all() and (visits >= 0).all()
-        require(fits, "visits", visits, "finite numbers of at least 0")
+        are_counts = (
+            visits.dtype.kind in "iuf" and np.isfinite(visits).all() and (visits >= 0).all()
+        )
+        require(are_counts, "visits", visits, "finite numbers of at least 0")
         keys = np.stack([visits, *lengths])
         self._kinds = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
-        # Rounding the running sum spreads what is left of the fractions over all lengths.
+        # Rounding the running sum, not each number, spreads rounding errors over all lengths.
         order = np.argsort(self._kinds, kind="stable")
         sums = np.floor(np.cumsum(visits[order]) + 0.5).astype(np.int64)
         self._places = np.repeat(np.arange(len(order)), np.diff(sums, prepend=0))
@@ -40,6 +42,6 @@ class Visits:
         self.plain = order[self._places]
 
     def shuffled(self, generator: np.random.Generator) -> np.ndarray:
-        """Return the pairs of an epoch, each of the lengths of the pair in its place in `plain`."""
+        """Return the indices of the pairs of an epoch; their lengths are the same as in `plain`."""
         order = np.lexsort((generator.random(len(self._kinds)), self._kinds))
         return order[self._places]

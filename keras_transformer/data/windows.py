@@ -1,4 +1,4 @@
-"""Rows for language models: windows of texts, or several documents packed per row."""
+"""Rows for language models: windows of texts (`Windows`), or packed documents (`PackedRows`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keras_transformer.config import require_whole
 from keras_transformer.data.packing import pack
 from keras_transformer.data.ragged import Ragged
 
-NO_LABEL = -1  # label of positions that do not count in the loss
+NO_LABEL = -1  # label of positions that are ignored by the loss
 
 Batch = tuple[dict[str, np.ndarray], np.ndarray]
 
@@ -18,19 +18,20 @@ Batch = tuple[dict[str, np.ndarray], np.ndarray]
 class Windows:
     """Windows of texts at random positions; the label of each token is the next token.
 
-    A batch is `({"token_ids": (rows, T)}, labels (rows, T))`, int32. It depends on the seed and
-    the step alone, so a resumed run sees the same batches as an uninterrupted one. Of several
-    documents, the inputs also have `segments` (rows, T), the number of each token's document in
-    its window, from 1: no document sees another in attention. The last token of a document has
-    `NO_LABEL`.
+    A batch is `({"token_ids": (rows, T)}, labels (rows, T))`, int32. It depends only on the seed
+    and the step, so a resumed run gets the same batches as an uninterrupted one. If there are
+    several documents, the inputs also have `segments` (rows, T), the number of each token's
+    document in its window, from 1, so that attention stays within a document; the last token of a
+    document has the label `NO_LABEL`.
 
     Args:
-        ids: Token ids of the text or of all documents, one after another. An int32 array is not
+        ids: Token ids of the text, or of all documents, concatenated. An int32 array is not
             copied, so it can be a file that is mapped into memory.
-        length: T, at most `len(ids) - 1`.
+        length: Window length T, at most `len(ids) - 1`.
         rows: Windows per batch.
         seed: Seed of the random positions.
-        starts: Place of each document's first id in `ids`, ascending; None: there is only one.
+        starts: Index of each document's first id in `ids`, ascending; None: there is only one
+            document.
 
     Raises:
         ValueError: If an argument is out of range, or the text is too short.
@@ -70,7 +71,8 @@ class Windows:
         """Return consecutive windows over the whole text; an incomplete last one is dropped.
 
         Args:
-            most: Most windows; if there are more, this many of them, evenly spread. None: all.
+            most: Maximum number of windows; if there are more, as many evenly spaced ones are
+                returned. None: all.
         """
         starts = np.arange(0, len(self.ids) - self.length, self.length)
         if most is not None and len(starts) > most:
@@ -78,6 +80,7 @@ class Windows:
         return self._rows(starts)
 
     def _rows(self, starts):
+        """Return inputs and labels of the windows that begin at these positions."""
         places = starts[:, None] + np.arange(self.length + 1)
         ids = self.ids[places]
         inputs, labels = {"token_ids": ids[:, :-1]}, ids[:, 1:]
@@ -91,18 +94,18 @@ class Windows:
 class PackedRows:
     """Whole documents, several per row; segment numbers keep them apart in attention.
 
-    Which lengths share a row is decided once. Each pass over the data shuffles the documents of
-    equal lengths, and the rows. A batch depends on the seed and the step alone; it may hold rows of
-    two passes.
+    The combinations of lengths that share a row are computed once. Each pass over the data shuffles
+    the documents of equal lengths, and the rows. A batch depends only on the seed and the step; it
+    may contain rows of two passes.
 
     Args:
-        documents: Token ids of each document, from two to `length` + 1; they can be a file that is
-            mapped into memory.
+        documents: Token ids of each document, from 2 to `length` + 1 ids; they can be a file that
+            is mapped into memory.
         length: Row length T.
         rows: Rows per batch.
         seed: Seed of the order.
-        counted: For each document, whether each of its ids counts in the loss where it is a label;
-            None: all do.
+        counted: For each document, whether each of its ids counts in the loss as a label; None: all
+            count.
 
     Raises:
         ValueError: If an argument is out of range, there are no documents, or one is too short or
@@ -133,14 +136,14 @@ class PackedRows:
         self._planned: tuple[int, np.ndarray, Ragged] | None = None
 
     def __len__(self) -> int:
-        """Return the number of batches in which a pass over the data is complete."""
+        """Return the number of batches of a pass over the data, rounded up."""
         return -(-len(self._places) // self.rows)
 
     def batch(self, step: int) -> Batch:
         """Return the batch of a step; steps count from 0.
 
-        The inputs are `token_ids` (rows, T) and `segments` (rows, T), the number of each token's
-        document in its row, from 1, and 0 for padding. Labels (rows, T) are `NO_LABEL` for padding
+        The inputs are `token_ids` (rows, T) and `segments` (rows, T): the number of each token's
+        document in its row, from 1; 0 for padding. Labels (rows, T) are `NO_LABEL` for padding
         and for ids that do not count.
         """
         numbers = range(step * self.rows, (step + 1) * self.rows)
@@ -157,7 +160,7 @@ class PackedRows:
         return self._filled([self._groups.values[chosen] for chosen in self._places])
 
     def _row(self, epoch, number):
-        """Return the numbers of the documents in a row of a pass."""
+        """Return the indices of the documents in a row of a pass."""
         planned = self._planned  # read once: threads may request two passes at a time
         if planned is None or planned[0] != epoch:
             generator = np.random.default_rng([self.seed, epoch])
@@ -168,6 +171,7 @@ class PackedRows:
         return order[places[number]]
 
     def _filled(self, rows):
+        """Return inputs and labels of rows, each given as indices of documents."""
         token_ids, segments = (np.zeros((len(rows), self.length), "int32") for _ in range(2))
         labels = np.full((len(rows), self.length), NO_LABEL, "int32")
         for row, chosen in enumerate(rows):
@@ -187,7 +191,7 @@ def packed(documents: Sequence[Sequence[int]], length: int) -> Batch:
     """Pack several documents into each row; segment numbers keep them apart in attention.
 
     Args:
-        documents: Token ids of each document, two or more; truncated to `length` + 1 ids.
+        documents: Token ids of each document, at least two; cut to `length` + 1 ids.
         length: Row length T.
 
     Returns:

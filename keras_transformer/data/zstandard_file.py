@@ -1,4 +1,4 @@
-"""A `.zst` file, decompressed as it is read; a truncated one is an error."""
+"""`ZstandardFile`: a `.zst` file, decompressed while it is read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BLOCK = 1 << 17
 class ZstandardFile(io.RawIOBase):
     """A stream of the decompressed bytes of all frames of a file.
 
-    The package's own reader ends a truncated file without an error (zstandard 0.25).
+    A truncated file raises an error; the reader of the package `zstandard` (0.25) does not.
 
     Args:
         path: The file.

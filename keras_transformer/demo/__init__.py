@@ -1,15 +1,15 @@
-"""The embedded default corpus, written by an English-German synchronous grammar.
+"""The built-in corpus: sentences that an English-German synchronous grammar generates.
 
 Each rule builds an English sentence and its German translation together, so that the two agree by
 construction and every English sentence has exactly one translation. The grammar covers what
 distinguishes German from a word-by-word translation of English: gender and case, strong and weak
 adjectives, verb-second and verb-final order, separable verbs, the perfect with haben or sein,
 pronouns that follow the noun's gender, two-way prepositions, numbers, dates and clock times.
-`varied` writes the sentences as people type them: lower-cased, several per line.
+`varied` writes the sentences as people type them: in lower case, several per line.
 
-Words and endings are data, in `lexicon.toml`. A sentence is one or two clauses: a `Clause` has a
-subject, a verb and parts, and writes itself in English and in each German word order. A pattern is
-a function that draws such clauses.
+Words and endings are data, in `lexicon.toml`. A sentence has one or two clauses: a `Clause` has a
+subject, a verb and parts, and methods that write it in English and in each German word order. A
+pattern is a function that draws a random sentence of one type; its docstring has an example.
 
 Reading order: `lexicon`, `inflection`, `syntax`, `phrases`, `events`, then the patterns in
 `simple`, `questions`, `relatives` and `compound`.
@@ -34,15 +34,15 @@ def pairs(count: int, seed: int = 0) -> list[Pair]:
     """Generate English-German sentence pairs; no English and no German sentence occurs twice.
 
     Args:
-        count: Number of pairs, at least 1; the grammar yields millions.
-        seed: Seed of the sample. With the same seed, a smaller count gives a prefix of a larger
-            one.
+        count: Number of pairs, at least 1; the grammar can generate millions.
+        seed: Seed of the sample. With the same seed, a smaller `count` gives the first pairs of a
+            larger one.
 
     Returns:
         (English, German) tuples in random order.
 
     Raises:
-        ValueError: If `count` is less than 1 or more than the grammar yields.
+        ValueError: If `count` is less than 1 or more than the grammar can generate.
     """
     require_whole("count", count, 1)
     draw = Events(seed)
@@ -54,7 +54,7 @@ def splits(
 ) -> dict[str, list[Pair]]:
     """Generate training, validation and test pairs that share no English and no German sentence.
 
-    Test and validation pairs are the first of `pairs`.
+    The test pairs are the first ones of `pairs`, followed by the validation pairs.
 
     Args:
         train: Number of training pairs, at least 1.
@@ -66,7 +66,7 @@ def splits(
         The lists of pairs under the keys "train", "validation" and "test".
 
     Raises:
-        ValueError: If a number is less than 1, or their sum is more than the grammar yields.
+        ValueError: If a number is less than 1, or their sum is more than the grammar can generate.
     """
     for argument, value in {"train": train, "validation": validation, "test": test}.items():
         require_whole(argument, value, 1)

@@ -1,6 +1,6 @@
-"""Patterns of sentences of two clauses: a function draws one and returns it in both languages.
+"""Patterns of sentences with two clauses: functions that draw a sentence in both languages.
 
-German shows verb-final order, zu-infinitives, and pronouns that follow the gender of a noun in
+They show German verb-final order, zu-infinitives, and pronouns that follow the gender of a noun in
 the other clause. RULES lists the patterns with their weights.
 """
 
@@ -17,17 +17,20 @@ from keras_transformer.demo.syntax import Clause, Phrase, attached, noun_phrase,
 
 
 def ordered(draw: Events, main: Clause, lead: Pair, sub: Clause, first: float = 0.4) -> Pair:
-    """Join main and subordinate clause; in front, the latter counts as the first element."""
+    """Join a main and a subordinate clause; the latter is first with the probability `first`.
+
+    Then it counts as the first element of the German main clause. `lead` is the conjunction.
+    """
     if draw.random() >= first:
         return attached(main.main(), sub.subordinate(*lead))
-    if sub.subject == pronoun_for(main.subject):  # the noun goes into the first clause
+    if sub.subject == pronoun_for(main.subject):  # the noun must be in the first clause
         main.subject, sub.subject = sub.subject, main.subject
     english, german = sub.subordinate(*lead)
     return main.sentence(Phrase(english + ",", german + ","))
 
 
 def reasoned(draw: Events) -> Pair:
-    """Anna went home because she was tired: weil sie müde war. If it rains, she will stay."""
+    """Draw a sentence with a reason or condition: Anna went home because she was tired."""
     leads = ("because", "weil"), ("because", "weil"), ("although", "obwohl"), ("if", "wenn")
     who, lead = draw.subject(), draw.pick(leads)
     cause = draw.reason(pronoun_for(who), lead[0])
@@ -37,7 +40,7 @@ def reasoned(draw: Events) -> Pair:
 
 
 def judged(draw: Events) -> Pair:
-    """Anna bought the lamp because it was cheap. Anna hat ..., weil sie billig war."""
+    """Draw a sentence about a thing and its quality: Anna bought the lamp because it was cheap."""
     noun, who = draw.pick(GOODS), draw.subject()
     what = noun_phrase(draw.pick(("the", "this")), draw.suited(noun, 0.1), noun, "acc")
     lead = draw.pick((("because", "weil"), ("although", "obwohl")))
@@ -46,7 +49,7 @@ def judged(draw: Events) -> Pair:
 
 
 def meanwhile(draw: Events) -> Pair:
-    """While Anna cooked the soup, Paul slept; after he had slept, he called Eva."""
+    """Draw two past events related in time: While Anna cooked the soup, Paul slept."""
     who, chance = draw.subject(), draw.random()
     if chance < 0.45:
         lead, pool = (("when", "als"), "clock")
@@ -61,7 +64,7 @@ def meanwhile(draw: Events) -> Pair:
 
 
 def reported(draw: Events) -> Pair:
-    """Peter says that Anna is looking for her key. Peter sagt, dass Anna ... sucht."""
+    """Draw indirect speech or an indirect question: Peter says that Anna is looking for her key."""
     who, chance = draw.subject(), draw.random()
     other, know = draw.subject(other=who), NAMED_VERBS["know wissen"]
     if chance < 0.55:
@@ -77,7 +80,7 @@ def reported(draw: Events) -> Pair:
 
 
 def resumed(draw: Events) -> Pair:
-    """The lamp is old, but it still works. Die Lampe ist alt, aber sie funktioniert noch."""
+    """Draw a contrast about one thing: The lamp is old, but it still works."""
     repaired = draw.random() < 0.25
     noun = draw.pick(NOUNS["repair"] if repaired else GOODS)
     what = noun_phrase(draw.pick(("the", "this", draw.owning(None))), None, noun)
@@ -91,13 +94,13 @@ def resumed(draw: Events) -> Pair:
 
 
 def contrasted(first: Clause, second: Clause) -> Pair:
-    """Join two clauses: ..., but ..."""
+    """Join two clauses by "but" and "aber"."""
     (english, german), (but, aber) = first.main(), second.main()
     return syntax.finish((f"{english}, but {but}", f"{german}, aber {aber}"))
 
 
 def handed_on(draw: Events) -> Pair:
-    """Anna bought a hat and gave it to her aunt. Anna hat einen Hut gekauft und ihn ihrer ..."""
+    """Draw a sentence about a gift: Anna bought a hat and gave it to her aunt."""
     who, noun = draw.subject(), draw.pick(NOUNS[draw.pick(("give", "borrow"))])
     what, receiver = noun_phrase("a", draw.suited(noun), noun, "acc"), draw.somebody("dat", who)
     bought = Clause(who, NAMED_VERBS["buy kaufen"], [what], "past")
@@ -107,7 +110,7 @@ def handed_on(draw: Events) -> Pair:
 
 
 def coordinated(first: Clause, second: Clause) -> Pair:
-    """Join two past actions of one subject; German repeats the auxiliary only when it changes."""
+    """Join two past actions of one subject; German repeats the auxiliary only if it differs."""
     (english, german), (finite, end, _) = first.main(), second.german_verb()
     reflexive, middle = second.german_parts()
     if finite == first.german_verb()[0]:
@@ -118,21 +121,21 @@ def coordinated(first: Clause, second: Clause) -> Pair:
 
 
 def joined(draw: Events) -> Pair:
-    """Eva went to the market and bought twelve eggs. Eva ist ... gegangen und hat ... gekauft."""
+    """Draw two past actions of one person: Eva went to the market and bought twelve eggs."""
     who, pool = draw.subject(), draw.pick(("going", "clock"))
     first = draw.past(who, 0.4, pool=pool, where=0)
     return coordinated(first, draw.past(who, pool="done", where=0.1))
 
 
 def intended(draw: Events) -> Pair:
-    """Anna forgot to call her aunt. Anna hat vergessen, ihre Tante anzurufen."""
+    """Draw an intention with an infinitive: Anna forgot to call her aunt."""
     who, verbs = draw.subject(), ("try versuchen", "forget vergessen", "decide beschließen")
     intending = Clause(who, NAMED_VERBS[draw.pick(verbs)], [], "past")
     return attached(intending.main(), draw.event(who, pool="planned", where=0.15).infinitive())
 
 
 def purposed(draw: Events) -> Pair:
-    """Paul went to the station to meet Eva. Paul ist zum Bahnhof gegangen, um Eva zu treffen."""
+    """Draw a purpose with an infinitive: Paul went to the station to meet Eva."""
     who = draw.subject()
     going = draw.past(who, 0.3, pool="going", where=0)
     return attached(going.main(), draw.event(who, pool="purpose", where=0).infinitive(um=True))

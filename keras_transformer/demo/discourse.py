@@ -1,7 +1,7 @@
-"""Documents of the embedded grammar, whose pronouns refer to a noun of the sentence before.
+"""Documents of the built-in grammar, with pronouns that refer to a noun of an earlier sentence.
 
-Anna bought a lamp. It was cheap. English "it" tells nothing of the German er, sie or es: only who
-reads both sentences can translate it.
+An example is "Anna bought a lamp. It was cheap." The English "it" does not show whether German
+needs er, sie or es: to translate it, one must read both sentences.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from keras_transformer.demo.syntax import Clause, Phrase, noun_phrase, pronoun_f
 
 
 def documents(count: int, seed: int = 0) -> list[list[Pair]]:
-    """Generate documents of two or three English-German sentence pairs, each document once.
+    """Generate distinct documents of two or three English-German sentence pairs.
 
-    The first sentence names a thing. The others call it "it", in German er, sie, es or ihn, and
-    occur in this form with things of each gender.
+    The first sentence names a thing. The other sentences call it "it", in German er, sie, es or
+    ihn; the same English sentences occur after things of each gender.
 
     Args:
         count: Number of documents, at least 1.
-        seed: Seed of the sample. With the same seed, a smaller count gives a prefix of a larger
-            one.
+        seed: Seed of the sample. With the same seed, a smaller `count` gives the first documents of
+            a larger one.
 
     Raises:
-        ValueError: If `count` is less than 1 or more than the grammar yields.
+        ValueError: If `count` is less than 1 or more than the grammar can generate.
     """
     require_whole("count", count, 1)
     draw = Events(seed)
@@ -44,7 +44,7 @@ def _document(draw: Events) -> list[Pair]:
 
 
 def _introduced(draw: Events, noun: Noun) -> tuple[Phrase, Clause]:
-    """Anna bought a lamp. My lamp is old."""
+    """Draw a first sentence: Anna bought a lamp. Return the thing and the clause."""
     who = draw.subject(pronouns=False)
     if draw.random() < 0.5:
         what = noun_phrase(draw.pick(("the", "this", draw.owning(None))), None, noun)
@@ -55,17 +55,17 @@ def _introduced(draw: Events, noun: Noun) -> tuple[Phrase, Clause]:
 
 
 def _cost(draw: Events, noun: Noun, what: Phrase) -> Clause:
-    """It costs only ten euros."""
+    """Draw a sentence about the price of a thing: It costs only ten euros."""
     return priced(draw, pronoun_for(what), draw.pick((("only", "nur"), ("", ""))))
 
 
 def _was(draw: Events, noun: Noun, what: Phrase) -> Clause:
-    """It was cheap."""
+    """Draw a sentence about a quality of a thing: It was cheap."""
     return state(pronoun_for(what), draw.pick(ADJECTIVES_BY_KIND[noun.kind]), draw.tense())
 
 
 def _taken(draw: Events, noun: Noun, what: Phrase) -> Clause:
-    """Nina sold it yesterday."""
+    """Draw a sentence about the use of a thing: Nina sold it yesterday."""
     clause = used(draw, noun, draw.subject(pronouns=False), pronoun_for(what, "acc"))
     if draw.random() < 0.5:
         clause.parts.append(draw.time("past", clause.verb.uses))

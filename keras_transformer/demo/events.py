@@ -1,7 +1,7 @@
-"""Events of the embedded grammar: clauses in which somebody does something.
+"""`Events`, which draws clauses of the built-in grammar in which somebody does something.
 
-Objects, places and times suit the verb (`event`, `happening`). The patterns of whole sentences are
-in `simple`, `questions`, `relatives` and `compound`.
+Objects, places and times suit the verb. The patterns of whole sentences are in `simple`,
+`questions`, `relatives` and `compound`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,14 @@ class Events(Draw):
     def complements(
         self, verb: Verb, who: Phrase, negated: bool = False, bare: bool = False
     ) -> list[Phrase]:
-        """Draw the objects that a verb governs."""
+        """Draw the objects, or the place or direction, that a verb governs.
+
+        Args:
+            verb: The verb.
+            who: The subject.
+            negated: Whether the clause is negated: indefinite objects get "kein".
+            bare: Whether objects have no determiner, see `Draw.thing`.
+        """
         if not verb.governs:
             return []
         first, last = verb.governs[0], verb.governs[-1]
@@ -43,7 +50,7 @@ class Events(Draw):
         role = self.pick(verb.roles)
         if role == "PERSON":
             phrase = self.somebody(last, who)
-        else:  # nicht auf einen Bus warten, but keinen Bus sehen
+        else:  # "kein" needs an object without preposition: keinen Bus sehen, nicht auf ... warten
             phrase = self.thing(role, last, who, negated and not governed, bare)
         phrase = phrase.after(verb.preposition)
         if governed:
@@ -63,11 +70,18 @@ class Events(Draw):
         where: float = 0.25,
         verb: Verb | None = None,
     ) -> Clause:
-        """Draw a clause: somebody does something, maybe with somebody, somewhere, at some time.
+        """Draw a clause: somebody does something, perhaps with somebody, somewhere, at some time.
 
-        Without `verb`, a verb is drawn from `pool`, by default that of the tense. `when` is the
-        kind of time, "" for none. For verbs that allow it, `where` is the probability of a place,
-        and half of it that of a companion.
+        Args:
+            who: The subject.
+            tense: See `syntax.Clause`.
+            pool: The key in `POOLS` of the verbs to draw from; "": the tense.
+            modal: A modal verb, or None.
+            negated: Whether the clause is negated.
+            when: Kind of the time, see `Draw.time`; "": no time.
+            where: For verbs that allow it, the probability of a place; half of it is the
+                probability of a companion.
+            verb: The verb; None: one is drawn.
         """
         verb = verb or self.pick(POOLS[pool or tense])
         parts = self.complements(verb, who, negated, tense == "liking")
@@ -81,11 +95,11 @@ class Events(Draw):
         return Clause(who, verb, parts, tense, modal, negated)
 
     def past(self, who: Phrase, timed: float = 0.0, **options: Any) -> Clause:
-        """Draw a past event, with a time with probability `timed`."""
+        """Draw a past event; it has a time with the probability `timed`."""
         return self.event(who, "past", when="past" if self.random() < timed else "", **options)
 
     def future(self, who: Phrase, timed: float = 1.0, **options: Any) -> Clause:
-        """Draw a future event (will, werden), with a time with probability `timed`."""
+        """Draw a future event (will, werden); it has a time with the probability `timed`."""
         when = "future" if self.random() < timed else ""
         return self.event(who, pool="planned", modal=lexicon.FUTURE, when=when, **options)
 
@@ -119,7 +133,7 @@ class Events(Draw):
         )
 
     def reason(self, who: Phrase, lead: str) -> Clause:
-        """Draw a state of somebody or of the weather, after because, although or if."""
+        """Draw a state of somebody or of the weather, for a clause with the conjunction `lead`."""
         chance, tense = self.random(), "present" if lead == "if" else "past"
         if chance < 0.45:
             return state(who, self.pick(WORDS["states"][: 3 if lead == "although" else 6]), tense)

@@ -1,6 +1,6 @@
-"""Rules of forms: declension of German noun phrases, possessives, numbers, dates, clock times.
+"""Rules for word forms: declension of German nouns, possessives, numbers, dates, clock times.
 
-The endings and the forms that follow no rule are in `lexicon.toml`.
+Endings and irregular forms are in `lexicon.toml`.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ DETERMINERS = {name: Determiner(**row) for name, row in WORDS["determiners"].ite
 
 
 def possessive(english_row: str, german_row: str) -> Determiner:
-    """Make my, his, ...; the rows differ where only German has a gender: the girl ... her: sein."""
+    """Return a possessive determiner (my, his), given rows of PRONOUNS for both languages.
+
+    The rows differ if the genders differ: for das Mädchen, English has "her" and German "sein".
+    """
     english = PRONOUNS[english_row]["english"][2]
     return Determiner(english, english, PRONOUNS[german_row]["german"][3], "ein")
 
 
 def of_name(person: str) -> Determiner:
-    """Make Anna's: Annas, which does not decline; the adjective is strong: Annas alter Hund."""
+    """Return the determiner of a name: Anna's, Annas; the German one has no endings."""
     return Determiner(f"{person}'s", f"{person}'s", f"{person}s", "bare")
 
 
 def counting(value: int) -> Determiner:
-    """Make a determiner of a number, for a plural noun."""
+    """Return a number as the determiner of a plural noun."""
     english, german = number(value)
     return Determiner(english, english, german, "bare", definite=False)
 
@@ -53,7 +56,7 @@ def decline(
 
 
 def decline_noun(noun: Noun, case: str, plural: bool = False) -> str:
-    """Decline a noun: dative plural -n, genitive -s or -es, n-declension but in the nominative."""
+    """Return a noun in a case: genitive -s or -es, dative plural -n, and weak nouns."""
     if plural:
         add_n = case == "dat" and not noun.german_plural.endswith(("n", "s"))
         return noun.german_plural + "n" * add_n
@@ -66,23 +69,23 @@ def decline_noun(noun: Noun, case: str, plural: bool = False) -> str:
 
 
 def with_article(english: str) -> str:
-    """Put a or an before an English word."""
+    """Return an English word with "a" or "an" before it."""
     return f"{'an' if english[0] in 'aeiou' else 'a'} {english}"
 
 
 def number(value: int) -> Pair:
-    """Write 0 to 99 in words, English and German (with the ones first: dreiundzwanzig)."""
+    """Return a number from 0 to 99 in words; German writes the ones first (dreiundzwanzig)."""
     if value < 20:
         return tuple(WORDS["ones"][value])
-    (english, german), one = WORDS["tens"][value // 10 - 2], value % 10
-    if not one:
+    (english, german), ones = WORDS["tens"][value // 10 - 2], value % 10
+    if not ones:
         return english, german
-    english_one, german_one = number(one)
-    return f"{english}-{english_one}", f"{german_one.removesuffix('s' * (one == 1))}und{german}"
+    english_one, german_one = number(ones)
+    return f"{english}-{english_one}", f"{german_one.removesuffix('s' * (ones == 1))}und{german}"
 
 
 def ordinal(value: int) -> Pair:
-    """Write 1 to 31 as ordinals, for days of the month: third, dritte; thirtieth, dreißigste."""
+    """Return a number from 1 to 31 as an ordinal, for days of a month: third, dritte."""
     if value <= 12:
         return tuple(WORDS["ordinals"][value - 1])
     english, german = number(value)
@@ -94,9 +97,13 @@ def ordinal(value: int) -> Pair:
 
 
 def clock(hour: int, minute: int) -> Pair:
-    """Write a time of day; hour 1 to 12, minute a multiple of 5 except 25 and 35.
+    """Return a time of day in words, such as "at half past seven".
 
     German counts half hours towards the next hour: half past seven is halb acht.
+
+    Args:
+        hour: From 1 to 12.
+        minute: A multiple of 5 from 0 to 55, except 25 and 35.
     """
     (english, german), following = number(hour), number(hour % 12 + 1)
     if minute == 0:

@@ -1,4 +1,4 @@
-"""The words of the embedded grammar, read from `lexicon.toml`: what a row of each table holds."""
+"""The words of the built-in grammar, read from `lexicon.toml`, with a type for each table."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import NamedTuple
 class Noun(NamedTuple):
     """A noun: singular and plural in both languages ("" if there is none), gender m, f or n.
 
-    `kind` selects the adjectives, `roles` the verbs and patterns that take the noun, `sex` is the
-    row of the pronouns that English uses, `weak` marks the n-declension, `at` holds a place's
-    prepositions: English, German, German for directions.
+    `kind` selects the adjectives, and `roles` the verbs and patterns that take the noun. `sex` is
+    the row of the English pronouns. `weak` marks the n-declension. `at` has the prepositions of a
+    place: English, German, and German for a direction.
     """
 
     english: str
@@ -29,7 +29,7 @@ class Noun(NamedTuple):
 
 
 class Adjective(NamedTuple):
-    """An adjective: positive and comparative ("" if unused), in German without ending."""
+    """An adjective: positive and comparative ("" if unused); German forms without endings."""
 
     english: str
     german: str
@@ -41,18 +41,19 @@ class Adjective(NamedTuple):
 class Verb(NamedTuple):
     """A verb: English base, -s, past, participle, -ing; German infinitive and other forms.
 
-    German finite forms are in the order ich, du, er, wir, sie (plural). `governs` lists cases, a
-    preposition with its case, "to" (direction) or "in" (place); `roles` the nouns it takes.
+    German finite forms are in the order ich, du, er, wir, sie (plural). `governs` has cases, a
+    preposition and its case, "to" (direction) or "in" (place). `roles` are the roles of nouns that
+    can be its objects.
     """
 
     english: Sequence[str]
     infinitive: str
     present: Sequence[str]
     participle: str
-    preterite: Sequence[str] = ()  # empty where the spoken past is the perfect
-    prefix: str = ""  # separable: an in anrufen
-    particle: str = ""  # turn on
-    preposition: str = ""  # look for
+    preterite: Sequence[str] = ()  # empty if the spoken past is the perfect
+    prefix: str = ""  # separable prefix: "an" of anrufen
+    particle: str = ""  # "on" of turn on
+    preposition: str = ""  # "for" of look for
     with_sein: bool = False
     reflexive: bool = False
     governs: Sequence[str] = ()

@@ -1,6 +1,6 @@
-"""Phrases of the embedded grammar: random people, things, places and times.
+"""`Draw`, which draws phrases of the built-in grammar: people, things, places and times.
 
-The words of a phrase fit each other in meaning. `events` builds clauses from these phrases.
+The words of a phrase go together in meaning. `events` builds clauses from these phrases.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ NOUNS = lexicon.NOUNS_BY_ROLE
 PEOPLE, KIN, GOODS = NOUNS["person"], NOUNS["kin"] + NOUNS["folks"], NOUNS["goods"]
 NAMES = WORDS["women"] + WORDS["men"]
 SPEAKERS = [possessive(row, row) for row in ("I", "you", "we")]
-NOBODYS = {"beast", "hear", "attend", "draw", "wait", "sing", "tell"}  # no "my lion"
-PATIENCE = 10_000  # draws in succession without a new result, after which a rule is exhausted
+NOBODYS = {"beast", "hear", "attend", "draw", "wait", "sing", "tell"}  # roles without owners
+PATIENCE = 10_000  # number of draws without a new result after which a rule counts as exhausted
 MINUTES = (0, 0, 0, 15, 30, 30, 45, 5, 10, 20, 40, 50, 55)
 
 
 def named(name: str) -> Phrase:
-    """Make a noun phrase of a first name, which has one form for all cases but the genitive."""
+    """Return a first name as a noun phrase, which has one form for all cases but the genitive."""
     row = "she" if name in WORDS["women"] else "he"
     return Phrase(name, name, "definite", row, row, name)
 
 
 def contract(preposition: str, phrase: str) -> str:
-    """Contract preposition and article: in dem Garten becomes im Garten."""
+    """Return a German preposition and a phrase, contracted: in dem Garten becomes im Garten."""
     article, _, rest = phrase.partition(" ")
     words = f"{preposition} {article}"
     return f"{WORDS['contractions'].get(words, words)} {rest}".rstrip()
@@ -44,15 +44,16 @@ def distinct(
     draw: Callable[[], Result],
     texts: Callable[[Result], Iterable[str]] = lambda result: result[:1],
 ) -> list[Result]:
-    """Draw results until there are `count` that share no text.
+    """Return `count` random results, no two of which have a text in common.
 
     Args:
         count: Number of results.
-        draw: Draws a result.
-        texts: Returns the texts of a result that no other may have; by default its first element.
+        draw: Function that draws a result.
+        texts: Function from a result to its texts that no other result may have; by default, the
+            first element.
 
     Raises:
-        ValueError: If no new result comes in many draws.
+        ValueError: If `PATIENCE` draws in succession give no new result.
     """
     seen: set[str] = set()
     results: list[Result] = []
@@ -74,19 +75,19 @@ class Draw(Random):
     """A random number generator that draws phrases."""
 
     def pick(self, choices: Sequence) -> Any:
-        """Draw one of the choices; faster than `choice`, and the same in all Python versions."""
+        """Draw one of the choices; faster than `choice`, and equal in all Python versions."""
         return choices[int(self.random() * len(choices))]
 
     def whole(self, least: int, most: int) -> int:
-        """Draw a whole number."""
+        """Draw a whole number from `least` to `most`, both included."""
         return least + int(self.random() * (most - least + 1))
 
     def tense(self) -> str:
-        """Draw the present or the past."""
+        """Draw a tense: "present" or "past"."""
         return self.pick(("present", "past"))
 
     def suited(self, noun: Noun, probability: float = 0.3) -> Adjective | None:
-        """Return an adjective that suits the noun with this probability, else None."""
+        """Draw an adjective that suits the noun, with this probability; else return None."""
         if self.random() > probability:
             return None
         return self.pick(lexicon.ADJECTIVES_BY_KIND[noun.kind])
@@ -97,7 +98,7 @@ class Draw(Random):
         return noun_phrase("the", self.suited(noun, 0.2), noun, case, plural)
 
     def owning(self, owner: Phrase | None) -> Determiner:
-        """Draw a possessive, mostly that of the subject, which decides between sein and ihr."""
+        """Draw a possessive determiner, mostly that of the subject `owner` (his: sein or ihr)."""
         chance = self.random()
         if owner and chance < 0.6:
             return possessive(owner.english_row, owner.german_row)
@@ -115,7 +116,12 @@ class Draw(Random):
         return noun_phrase(self.owning(owner), None, noun, case, plural)
 
     def subject(self, pronouns: bool = True, other: Phrase | None = None) -> Phrase:
-        """Draw a subject that differs from `other`."""
+        """Draw a subject that is not `other`.
+
+        Args:
+            pronouns: Whether it may be a pronoun.
+            other: Another person; None: any subject.
+        """
         while True:
             chance = self.random()
             if chance < 0.28 and pronouns:
@@ -131,7 +137,7 @@ class Draw(Random):
                 return who
 
     def somebody(self, case: str, owner: Phrase) -> Phrase:
-        """Draw a person as object, but no pronoun that would be reflexive."""
+        """Draw a person as an object in a case, but not the subject `owner` itself."""
         chance = self.random()
         if chance < 0.2:
             row = self.pick(("I", "you", "we", "he", "she"))
@@ -149,9 +155,14 @@ class Draw(Random):
     def thing(
         self, role: str, case: str, owner: Phrase, negated: bool = False, bare: bool = False
     ) -> Phrase:
-        """Draw a noun of a role as object: the, a, my, this, twelve, many ...
+        """Draw a noun as an object, with a determiner such as the, a, my, this, twelve or many.
 
-        With `bare` there is no determiner: the phrase is about the kind (likes to read books).
+        Args:
+            role: Role of the noun.
+            case: German case.
+            owner: The subject, which may own the thing.
+            negated: Whether the clause is negated: a becomes kein.
+            bare: Whether there is no determiner, as in "likes to read books".
         """
         noun = self.pick(NOUNS[role])
         adjective = self.suited(noun, 0.12 if bare else 0.3)
@@ -180,7 +191,7 @@ class Draw(Random):
         return noun_phrase(self.pick(SPEAKERS), None, self.pick(NOUNS["kin"]), "gen")
 
     def place(self, roles: Sequence[str], direction: bool = False) -> Phrase:
-        """Draw a place (in, an with the dative), or a direction (with the accusative, or zu)."""
+        """Draw a place (German dative), or a direction (accusative, or zu with the dative)."""
         slot, role = "direction" if direction else "place", self.pick(roles)
         if role == "TOWN":
             english, german, german_to = self.pick(WORDS["towns"])
@@ -197,7 +208,13 @@ class Draw(Random):
         return Phrase(f"{english} {phrase.english}", contract(german, phrase.german), slot)
 
     def spot(self, case: str, about: Noun, wall: bool = False) -> Phrase:
-        """Draw on, under, next to something: dative for a place, accusative for a direction."""
+        """Draw a position relative to a thing, such as "under the table".
+
+        Args:
+            case: "dat" for a place, "acc" for a direction.
+            about: The noun whose position it is; the thing is another one.
+            wall: Whether the position is on a wall.
+        """
         english, german, name = ("on", "an", "wall") if wall else self.pick(WORDS["spots"])
         while name == about.english:
             english, german, name = self.pick(WORDS["spots"])
@@ -206,7 +223,12 @@ class Draw(Random):
         return Phrase(f"{english} {phrase.english}", contract(german, phrase.german), "direction")
 
     def time(self, tense: str, uses: Sequence[str] = ()) -> Phrase:
-        """Draw a time of the past, of the future or of a habit that suits the `uses` of a verb."""
+        """Draw a time that suits a verb.
+
+        Args:
+            tense: "past", "future" or "habit".
+            uses: The `uses` of the verb.
+        """
         chance, far, habit = self.random(), "far" in uses, tense == "habit"
         if habit:
             times = WORDS["daily_times" if "daily" in uses else "habit_times"]

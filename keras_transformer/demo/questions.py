@@ -1,4 +1,4 @@
-"""Patterns of questions: a function draws one and returns it in both languages."""
+"""Patterns of questions: functions that draw a question in both languages."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ INTERROGATIVE = {"acc": "wen", "dat": "wem"}
 
 
 def asked(draw: Events) -> Pair:
-    """Did Anna call her brother? Hat Anna ihren Bruder angerufen?"""
+    """Draw a yes/no question: Did Anna call her brother?"""
     return draw.happening(draw.subject(other=ICH)).sentence(question=True)
 
 
 def asked_what(draw: Events) -> Pair:
-    """Whom did Anna call yesterday? Wen hat Anna gestern angerufen?"""
+    """Draw a question for an object, a time, a place or a reason: Whom did Anna call yesterday?"""
     clause, front = questioned(draw, draw.subject(other=ICH))
     return clause.sentence(front, question=True)
 
 
 def asked_who(draw: Events) -> Pair:
-    """Who called the doctor? Wer hat den Arzt angerufen?"""
+    """Draw a question for the subject: Who called the doctor?"""
     clause = draw.past(WHO, 0.5) if draw.random() < 0.7 else draw.future(WHO)
     return finish(clause.main(), "?")
 
 
 def questioned(draw: Events, who: Phrase) -> tuple[Clause, Phrase]:
-    """Return a clause that lacks an adverbial or an object, and the question word for it."""
+    """Draw a clause without some part, an adverbial or an object, and the question word for it."""
     chance = draw.random()
     if chance < 0.1:
         return draw.past(who), Phrase("when", "wann")
@@ -41,15 +41,15 @@ def questioned(draw: Events, who: Phrase) -> tuple[Clause, Phrase]:
         return draw.past(who, 0.4), Phrase("why", "warum")
     verb = draw.pick(ASKABLE)
     clause = draw.past(who, 0.3, verb=verb, where=0.15)
-    index = int(verb.governs == ["dat", "acc"])  # gives somebody what?
+    index = int(verb.governs == ["dat", "acc"])  # the accusative object: What did he give Eva?
     clause.parts[index] = Phrase(verb.preposition, "", "prepositional")
     return clause, object_question(draw, verb)
 
 
 def object_question(draw: Events, verb: Verb) -> Phrase:
-    """Return the question for an object.
+    """Draw the question word for an object of a verb.
 
-    Whom: wen, wem, auf wen; what: was, worauf; which coat; how many eggs.
+    Persons: whom (wen, wem, auf wen). Things: what (was, worauf), or a noun with "which".
     """
     role, preposition, case = draw.pick(verb.roles), verb.governs[0], verb.governs[-1]
     governed = preposition != case and preposition != "dat"
@@ -64,7 +64,7 @@ def object_question(draw: Events, verb: Verb) -> Phrase:
 
 
 def with_wo(preposition: str) -> str:
-    """Write the question word of a preposition, with an r between vowels: worauf, womit."""
+    """Return the German question word of a preposition, with an r between vowels: womit, worauf."""
     return f"wo{'r' * (preposition[0] in 'aü')}{preposition}"
 
 

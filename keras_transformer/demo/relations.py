@@ -1,7 +1,7 @@
-"""Sentences of the embedded grammar in which it is known which word depends on which other one.
+"""Sentences of the built-in grammar with a known dependency between two words.
 
-The dependent word and the word that it depends on are marked while a rule writes the sentence, so
-their places are exact. `analysis.heads` looks for attention heads that connect the two.
+The dependent word and its head, the word that it depends on, are marked while a rule writes the
+sentence, so their positions are exact. `analysis.heads` finds attention heads that connect them.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from keras_transformer.demo.phrases import GOODS, distinct
 from keras_transformer.demo.relatives import USES
 from keras_transformer.demo.syntax import Clause, Phrase, attached, noun_phrase, pronoun_for, state
 
-DEPENDENT, HEAD = "\ue000", "\ue001"  # of Unicode's private use area: in no sentence
+DEPENDENT, HEAD = "\ue000", "\ue001"  # marks from Unicode's private use area
 SEPARABLE = [verb for verb in DYNAMIC if verb.prefix and "habit" in verb.uses]
 COUNTED = [noun for noun in GOODS if noun.english_plural]
 
 
 class Linked(NamedTuple):
-    """A sentence in both languages, and where a word and the word it depends on begin.
+    """A sentence in both languages, with the positions of a dependent word and its head.
 
-    `english_link` and `german_link` are (dependent, head) in characters of the text; the dependent
-    is None in English where only German has such a word.
+    `english_link` and `german_link` are pairs: the index of the first character of the dependent
+    word, and that of its head. The former is None in English if only German has such a word.
     """
 
     english: str
@@ -39,14 +39,15 @@ def linked_pairs(relation: str, count: int, seed: int = 0) -> list[Linked]:
     """Generate distinct sentences with one relation.
 
     Args:
-        relation: "separable prefix": from the prefix at the end of a German clause to its verb (Eva
-            ruft Paul an: an, ruft; calls). "antecedent": from it, er, sie or es to the noun that it
-            stands for (the lamp ... it).
+        relation: "separable prefix": the prefix at the end of a German clause depends on its verb
+            (Eva ruft Paul an: "an" on "ruft"; in English, only "calls"). "antecedent": the pronoun
+            it, er, sie or es depends on the noun that it stands for (the lamp ... it).
         count: Number of sentences, at least 1.
         seed: Seed of the sample.
 
     Raises:
-        ValueError: If an argument is out of range, or there are not so many sentences.
+        ValueError: If an argument is out of range, or `count` is more than the grammar can
+            generate.
     """
     require(relation in RELATIONS, "relation", relation, f"one of {[*RELATIONS]}")
     require_whole("count", count, 1)
@@ -55,13 +56,13 @@ def linked_pairs(relation: str, count: int, seed: int = 0) -> list[Linked]:
 
 
 def _linked(pair: Pair) -> Linked:
-    """Return a marked sentence without its marks, and where they were."""
+    """Return a marked sentence without its marks, and the positions of the marked words."""
     (english, english_link), (german, german_link) = map(_unmarked, pair)
     return Linked(english, german, english_link, german_link)
 
 
 def _unmarked(text: str) -> tuple[str, tuple[int | None, int]]:
-    """Return a text without marks, and where the dependent word and its head begin."""
+    """Return a text without marks, and the starts of the dependent word (or None) and its head."""
     dependent = text.replace(HEAD, "").find(DEPENDENT)
     head = text.replace(DEPENDENT, "").index(HEAD)
     plain = text.replace(HEAD, "").replace(DEPENDENT, "")
@@ -69,7 +70,7 @@ def _unmarked(text: str) -> tuple[str, tuple[int | None, int]]:
 
 
 def separable(draw: Events) -> Pair:
-    """Eva calls Paul every day. Eva ruft jeden Tag Paul an."""
+    """Draw a marked sentence with a separable verb: Eva ruft jeden Tag Paul an."""
     verb = draw.pick(SEPARABLE)
     marked = verb._replace(
         english=[HEAD + form for form in verb.english],
@@ -80,7 +81,7 @@ def separable(draw: Events) -> Pair:
 
 
 def antecedent(draw: Events) -> Pair:
-    """The lamp was old, but Eva sold it; Eva bought the lamp because it was cheap."""
+    """Draw a marked sentence with a noun and its pronoun: The lamp was old, but Eva sold it."""
     noun, who = draw.pick(COUNTED), draw.subject()
     marked = noun._replace(english=HEAD + noun.english, german=HEAD + noun.german)
     determiner, adjective = draw.pick(("the", "this")), draw.pick(ADJECTIVES_BY_KIND[noun.kind])

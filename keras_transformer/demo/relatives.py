@@ -1,4 +1,4 @@
-"""Patterns of relative clauses: a function draws a sentence and returns it in both languages."""
+"""Patterns of sentences with relative clauses: functions that draw one in both languages."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from keras_transformer.demo.phrases import GOODS, PEOPLE
 from keras_transformer.demo.syntax import BE, Clause, Phrase, attached, join, noun_phrase, state
 
 TRANSITIVE = [verb for verb in DYNAMIC if verb.governs == ["acc"]]
-USES = {  # verbs that take a noun as object
+USES = {  # for each noun, the verbs that take it as an object
     noun.english: [verb for verb in TRANSITIVE if {*verb.roles} & {*noun.roles}] for noun in GOODS
 }
 MACHINES = [noun for noun in GOODS if noun.kind == "machine"]
 
 
 def relative_clause(draw: Events, head: Phrase) -> Pair:
-    """Who lives in Berlin: der in Berlin wohnt; whom Anna helped: dem Anna geholfen hat; ..."""
+    """Draw a relative clause about a person: who lives in Berlin, whom Anna helped."""
     nominative, accusative, dative, genitive_form = RELATIVE[head.german_row]
     chance = draw.random()
     if chance < 0.5:
@@ -32,19 +32,19 @@ def relative_clause(draw: Events, head: Phrase) -> Pair:
     clause = draw.past(draw.subject(other=head), 0.3, verb=verb, where=0.1)
     del clause.parts[0]
     german = accusative if verb.governs[-1] == "acc" else dative
-    if len(verb.governs) > 1:  # for whom Anna is waiting: auf den Anna wartet
+    if len(verb.governs) > 1:  # a preposition: for whom Anna is waiting, auf den Anna wartet
         german = f"{verb.governs[0]} {german}"
     return clause.subordinate(join(verb.preposition, "whom"), german)
 
 
 def with_relative(head: Phrase, relative: Pair) -> Phrase:
-    """Return a subject with its relative clause, which German encloses in commas."""
+    """Return a subject followed by its relative clause, which German puts between commas."""
     english, german = relative
     return head._replace(english=f"{head.english} {english}", german=f"{head.german}, {german},")
 
 
 def person_related(draw: Events) -> Pair:
-    """The man who lives in Berlin called his sister. Der Mann, der in Berlin wohnt, hat ..."""
+    """Draw a sentence about a person: The man who lives in Berlin called his sister."""
     noun, plural, chance = draw.pick(PEOPLE), draw.random() < 0.1, draw.random()
     head = noun_phrase("the", draw.suited(noun, 0.2), noun, "nom", plural)
     relative = relative_clause(draw, head)
@@ -55,14 +55,21 @@ def person_related(draw: Events) -> Pair:
 
 
 def used(draw: Events, noun: Noun, who: Phrase, phrase: Phrase | None = None) -> Clause:
-    """Return a past clause about the use of a thing; without `phrase` its object is left out."""
+    """Draw a past clause in which `who` uses a thing.
+
+    Args:
+        noun: The thing.
+        who: The subject.
+        phrase: The object, which refers to the thing; None: the object is left out, as in a
+            relative clause.
+    """
     verb = draw.pick(USES[noun.english])
     part = phrase or Phrase("", "", "prepositional")
     return Clause(who, verb, [part.after(verb.preposition)], "past")
 
 
 def thing_related(draw: Events) -> Pair:
-    """The coat that Anna bought is expensive. Der Mantel, den Anna gekauft hat, ist teuer."""
+    """Draw a sentence about a thing: The coat that Anna bought is expensive."""
     noun, chance = draw.pick(GOODS), draw.random()
     plural = bool(noun.english_plural) and draw.random() < 0.2
     head = noun_phrase("the", draw.suited(noun, 0.2), noun, "nom", plural)

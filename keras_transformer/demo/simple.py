@@ -1,4 +1,4 @@
-"""Patterns of simple sentences: a function draws a sentence and returns it in both languages.
+"""Patterns of simple sentences: functions that draw a sentence in both languages.
 
 RULES lists the patterns with their weights.
 """
@@ -12,7 +12,7 @@ from keras_transformer.demo.lexicon import ADJECTIVES_BY_KIND, NAMED_VERBS, WORD
 from keras_transformer.demo.phrases import GOODS, NOUNS
 from keras_transformer.demo.syntax import Clause, Phrase, both, noun_phrase, pronoun_for, state
 
-POSTURES = [  # lie, stand and hang in German where English has be and put
+POSTURES = [  # German has liegen, stehen, hängen and legen, stellen where English has be and put
     ("lay", NAMED_VERBS["be liegen"], NAMED_VERBS["put legen"]),
     ("stand", NAMED_VERBS["be stehen"], NAMED_VERBS["put stellen"]),
     ("hang", NAMED_VERBS["be hängen"], NAMED_VERBS["hang hängen"]),
@@ -21,12 +21,15 @@ ANIMALS = NOUNS["pet"] + NOUNS["beast"]
 
 
 def question_or_statement(draw: Events, clause: Clause, questions: float = 0.25) -> Pair:
-    """Return the clause as a statement, or with some probability as a yes/no question."""
+    """Return a clause as a sentence: a yes/no question with the probability `questions`.
+
+    Negated clauses are always statements.
+    """
     return clause.sentence(question=not clause.negated and draw.random() < questions)
 
 
 def statement(draw: Events, clause: Clause) -> Pair:
-    """Return a main clause; sometimes a time or place comes first, and the verb stays second."""
+    """Return a clause as a statement, sometimes with a time or place before the German verb."""
     movable = [part for part in clause.parts if part.slot in ("time", "place")]
     if movable and not clause.negated and draw.random() < 0.4:
         clause.parts.remove(movable[-1])
@@ -35,24 +38,24 @@ def statement(draw: Events, clause: Clause) -> Pair:
 
 
 def happened(draw: Events) -> Pair:
-    """Yesterday Anna called her brother. Anna did not buy a coat: hat keinen Mantel gekauft."""
+    """Draw a statement about an event: Yesterday Anna called her brother."""
     return statement(draw, draw.happening(draw.subject(), negated=draw.random() < 0.3))
 
 
 def told(draw: Events) -> Pair:
-    """The small dog sleeps. Anna reads a book. Do you eat meat? We do not eat meat."""
+    """Draw a sentence in the present: Anna reads a book. The small dog sleeps."""
     who, verbs = draw.subject(), DYNAMIC
     if draw.random() < 0.3:
         noun, verbs = draw.pick(ANIMALS), POOLS["animal"]
         who = noun_phrase(draw.pick(("the", "a")), draw.suited(noun, 0.5), noun)
-    if who.english_row not in ("he", "she", "it"):  # "they read" may be present or past
+    if who.english_row not in ("he", "she", "it"):  # avoid "they read": present or past?
         verbs = [verb for verb in verbs if verb.english[0] != verb.english[2]]
     clause = draw.event(who, verb=draw.pick(verbs), negated=draw.random() < 0.1)
     return question_or_statement(draw, clause, 0.15)
 
 
 def having(draw: Events) -> Pair:
-    """Peter has a dog. Peter hat einen Hund. He does not have a car. Er hat kein Auto."""
+    """Draw a sentence about a possession: Peter has a dog. He does not have a car."""
     who, negated = draw.subject(), draw.random() < 0.3
     what = draw.thing(draw.pick(("pet", "wear", "small", "loan")), "acc", who, negated)
     clause = Clause(who, syntax.HAVE, [what], draw.tense(), negated=negated)
@@ -60,7 +63,7 @@ def having(draw: Events) -> Pair:
 
 
 def person_described(draw: Events) -> Pair:
-    """My sister is a doctor. Peter is thirty years old. Are you tired?"""
+    """Draw a sentence that describes a person: My sister is a doctor. Are you tired?"""
     who, chance = draw.subject(), draw.random()
     if chance < 0.25:
         clause = state(who, draw.pick(WORDS["states"]), draw.tense())
@@ -68,14 +71,14 @@ def person_described(draw: Events) -> Pair:
         return question_or_statement(draw, clause)
     if chance < 0.35 or who.english_row not in ("he", "she"):
         return state(who, both(number(draw.whole(2, 99)), ("years old", "Jahre alt"))).sentence()
-    # German has no article, and a form for women
+    # German has no article here, and a separate word for women
     english, man, woman = draw.pick(WORDS["professions"])
     german = woman if who.english_row == "she" else man
     return state(who, (with_article(english), german)).sentence()
 
 
 def thing_described(draw: Events) -> Pair:
-    """The red coat costs ninety euros; was too expensive; is more expensive than this hat."""
+    """Draw a sentence that describes a thing: The red coat is more expensive than this hat."""
     noun, chance = draw.pick(GOODS), draw.random()
     what = pointed_at(draw, noun)
     if chance < 0.2:
@@ -93,7 +96,7 @@ def thing_described(draw: Events) -> Pair:
 
 
 def pointed_at(draw: Events, noun: Noun) -> Phrase:
-    """Return a thing that one can point at: the hat, this red hat, my hat, Anna's hat."""
+    """Draw a definite noun phrase of a thing: the hat, this red hat, my hat, Anna's hat."""
     if draw.random() < 0.15:
         return syntax.genitive(draw.possessor(), draw.suited(noun), noun, "nom")
     determiner = draw.pick(("the", "the", "this", draw.owning(None)))
@@ -101,17 +104,20 @@ def pointed_at(draw: Events, noun: Noun) -> Phrase:
 
 
 def priced(draw: Events, what: Phrase, only: Pair = ("", "")) -> Clause:
-    """Return a clause about a price; German Euro has no plural in a price."""
+    """Draw a clause about the price of a thing; `only` are words before the price.
+
+    In a German price, Euro has no plural.
+    """
     price = Phrase(*both(only, number(draw.whole(2, 99)), ("euros", "Euro")), "indefinite")
     return Clause(what, NAMED_VERBS["cost kosten"], [price])
 
 
 def located(draw: Events) -> Pair:
-    """The key is on the table: Der Schlüssel liegt auf dem Tisch. Where is it? It is ..."""
+    """Draw a sentence about the position of a thing: The key is on the table."""
     role, lies, lay = draw.pick(POSTURES)
     noun, chance, who = draw.pick(NOUNS[role]), draw.random(), draw.subject()
     plural, adjective = bool(noun.english_plural) and draw.random() < 0.25, draw.suited(noun, 0.2)
-    if chance < 0.4:  # she put it onto something: accusative
+    if chance < 0.4:  # a movement, with the accusative: She put the key on the table.
         determiner = draw.owning(who) if draw.random() < 0.3 else "the"
         what = noun_phrase(determiner, adjective, noun, "acc", plural)
         where = draw.spot("acc", noun, role == "hang")

@@ -1,7 +1,7 @@
-"""Noun phrases and clauses of the embedded grammar, English and German side by side.
+"""Noun phrases and clauses of the built-in grammar, in English and German.
 
-A `Clause` writes its content in each word order: verb-second, verb-first, verb-final, infinitive.
-The content is drawn in `phrases`, `events` and the patterns of sentences.
+A `Clause` can be written in each word order: verb-second, verb-first, verb-final, infinitive. Its
+content is drawn in `phrases`, `events` and the patterns of sentences.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Phrase(NamedTuple):
     Args:
         english: English words.
         german: German words.
-        slot: Place in a German clause, one of SLOTS.
-        english_row: Row of PRONOUNS that English words agree with; "" unless the phrase is nominal.
-        german_row: The same for German: they differ where only German has a gender (the hat, it:
-            der Hut, er).
-        about: The noun, name or row that the phrase is made of.
+        slot: Position in a German clause, one of SLOTS; "": none, for question words.
+        english_row: Row of PRONOUNS that English words agree with; "" if the phrase is not nominal.
+        german_row: The same for German. The rows differ if the genders do: the hat is "it" in
+            English, but der Hut is "er".
+        about: The noun, name or row of PRONOUNS that the phrase is made of.
     """
 
     english: str
@@ -36,17 +36,17 @@ class Phrase(NamedTuple):
     about: Noun | str | None = None
 
     def after(self, preposition: str) -> Phrase:
-        """Put an English preposition before the phrase, unless it is empty."""
+        """Return the phrase with an English preposition before it; "": without."""
         return self._replace(english=join(preposition, self.english))
 
 
 def join(*words: str) -> str:
-    """Join the words that are not empty with spaces."""
+    """Return the words that are not empty, joined with spaces."""
     return " ".join(word for word in words if word)
 
 
 def both(*pairs: Sequence[Any]) -> Pair:
-    """Join the English and the German words of pairs."""
+    """Return the English words of pairs and their German words, each joined with spaces."""
     return join(*(pair[0] for pair in pairs)), join(*(pair[1] for pair in pairs))
 
 
@@ -57,9 +57,14 @@ def noun_phrase(
     case: str = "nom",
     plural: bool = False,
 ) -> Phrase:
-    """Make a noun phrase in both languages, in a German case.
+    """Return a noun phrase in both languages.
 
-    The determiner may be the name of one in the lexicon: the, a, this.
+    Args:
+        determiner: A determiner, or the name of one in the lexicon, such as "the".
+        adjective: An adjective, or None.
+        noun: The noun.
+        case: German case, a key of `inflection.CASES`.
+        plural: Whether the noun is in the plural.
     """
     if isinstance(determiner, str):
         determiner = DETERMINERS[determiner]
@@ -75,26 +80,26 @@ def noun_phrase(
 
 
 def genitive(owner: Phrase, adjective: Adjective | None, noun: Noun, case: str) -> Phrase:
-    """Make the neighbour's old dog: der alte Hund des Nachbarn; `owner` is in the genitive."""
+    """Return a noun phrase with an owner, which is in the genitive: the neighbour's old dog."""
     phrase = noun_phrase("the", adjective, noun, case)
     english = phrase.english.replace("the", owner.english + "'s", 1)
     return phrase._replace(english=english, german=f"{phrase.german} {owner.german}")
 
 
 def pronoun(english_row: str, german_row: str, case: str = "nom") -> Phrase:
-    """Make a personal pronoun from the rows of PRONOUNS for English and for German."""
+    """Return a personal pronoun in a case, given rows of PRONOUNS for both languages."""
     english = PRONOUNS[english_row]["english"][case != "nom"]
     german = PRONOUNS[german_row]["german"][inflection.CASES[case]]
     return Phrase(english, german, "pronoun", english_row, german_row, english_row)
 
 
 def pronoun_for(antecedent: Phrase, case: str = "nom") -> Phrase:
-    """Make the pronoun that refers to a noun phrase: the hat ... it: der Hut ... er."""
+    """Return the pronoun that refers to a noun phrase: for the hat, "it" and "er"."""
     return pronoun(antecedent.english_row, antecedent.german_row, case)
 
 
 WHO = Phrase("who", "wer", "pronoun", "he", "he")
-IT = Phrase("it", "es", "pronoun", "it", "it")  # of the weather: refers to no noun
+IT = Phrase("it", "es", "pronoun", "it", "it")  # the subject of the weather: it rains
 ICH, DU = pronoun("I", "I"), pronoun("you", "you")
 
 SLOTS = WORDS["slots"]
@@ -105,11 +110,11 @@ ENGLISH_BE = ("am", "are", "is", "are", "are"), ("was", "were", "was", "were", "
 
 @dataclass(slots=True)
 class Clause:
-    """A clause of subject, verb and parts, in any of its word orders.
+    """A clause with a subject, a verb and parts, which can be written in any word order.
 
-    Tense is present, progressive, liking, past or pluperfect. The English past is the German
-    perfect, except for verbs with a preterite (was: war). The progressive is the German present
-    with gerade, "likes to" is the German present with gern.
+    The tense is present, progressive, liking, past or pluperfect. The English past becomes the
+    German perfect, except for verbs with a preterite (was: war). The progressive becomes the
+    German present with gerade; "likes to" (liking) becomes the German present with gern.
     """
 
     subject: Phrase
@@ -121,7 +126,10 @@ class Clause:
     frequency: Sequence[str] | None = None
 
     def english_verb(self, split: bool) -> Pair:
-        """Return the auxiliary ("" if none) and the other verb words; `split` adds do-support."""
+        """Return the auxiliary ("" if there is none) and the other words of the English verb.
+
+        With `split`, as in questions and negations, "do" is added if there is no auxiliary.
+        """
         base, third, past, participle, ing = self.verb.english
         person = PERSON[self.subject.english_row]
         in_past, rest = self.tense == "past", ""
@@ -144,14 +152,20 @@ class Clause:
         return "", join(past if in_past else third if person == 2 else base, rest)
 
     def english_parts(self, verb: str) -> list[str]:
-        """Return the verb and all that follows: turn on the lamp, but turn it on."""
+        """Return the English verb words and the parts after them.
+
+        A particle precedes a noun, but follows a pronoun: turn on the lamp, turn it on.
+        """
         words = [part.english for part in self.parts]
         if self.verb.particle:
             words.insert(bool(self.parts) and self.parts[0].slot == "pronoun", self.verb.particle)
         return [self.frequency[0], verb, *words] if self.frequency else [verb, *words]
 
     def german_verb(self) -> tuple[str, str, str]:
-        """Return the finite verb, and the verb at the end of a main and a subordinate clause."""
+        """Return the German finite verb, the end of a main clause, the end of a subordinate clause.
+
+        The end of a main clause is "" if the verb has one word.
+        """
         verb, person = self.verb, PERSON[self.subject.german_row]
         in_past = self.tense in ("past", "pluperfect")
         if self.modal:
@@ -167,7 +181,7 @@ class Clause:
         return finite, end, f"{end} {finite}"
 
     def german_parts(self) -> tuple[str, list[str]]:
-        """Return the reflexive pronoun, and the other parts of the German clause in order."""
+        """Return the German reflexive pronoun ("" if there is none), and the parts in order."""
         nicht = self.negated and not any(part.german.startswith("kein") for part in self.parts)
         ranked = [
             ("topic" if nicht and part.slot == "definite" else part.slot, part.german)
@@ -184,14 +198,22 @@ class Clause:
         return reflexive, [german for _, german in ranked]
 
     def german_field(self, subject_first: bool = False) -> list[str]:
-        """Return subject and parts; sich precedes a noun but follows a pronoun: weil sich Anna."""
+        """Return the German subject and parts in order.
+
+        The pronoun sich follows the subject if this is a pronoun, else precedes it: weil sich Anna.
+        """
         reflexive, middle = self.german_parts()
         if self.subject.slot == "pronoun" or subject_first:
             return [self.subject.german, reflexive, *middle]
         return [reflexive, self.subject.german, *middle]
 
     def main(self, front: Phrase | None = None, question: bool = False) -> Pair:
-        """Write a verb-second clause, `front` or the subject first; questions are verb-first."""
+        """Return a main clause without a final mark; German is verb-second, questions verb-first.
+
+        Args:
+            front: Phrase to put first; None: the subject is first.
+            question: Whether the clause is a question.
+        """
         auxiliary, verb = self.english_verb(question or self.negated)
         tail = self.english_parts(verb)
         if self.negated:
@@ -207,16 +229,23 @@ class Clause:
         return join(*words), join(field[0], finite, *field[1:], end)
 
     def sentence(self, front: Phrase | None = None, question: bool = False) -> Pair:
-        """Write the clause as a sentence of its own, like `main`."""
+        """Return a main clause as a sentence, with a capital letter and a final mark."""
         return finish(self.main(front, question), ".?"[question])
 
     def subordinate(self, english: str = "", german: str = "") -> Pair:
-        """Write a verb-final clause after a conjunction, question word or relative pronoun."""
+        """Return a subordinate clause, after a conjunction, question word or relative pronoun.
+
+        Args:
+            english, german: This word in each language.
+        """
         words = self.main()[0]
         return join(english, words), join(german, *self.german_field(), self.german_verb()[2])
 
     def infinitive(self, um: bool = False) -> Pair:
-        """Write the clause as an infinitive, without subject: to call Anna, (um) Anna anzurufen."""
+        """Return the clause as an infinitive without its subject: to call Anna, Anna anzurufen.
+
+        With `um`, German begins with um, which expresses a purpose.
+        """
         reflexive, middle = self.german_parts()
         verb = f"{self.verb.prefix}zu{'' if self.verb.prefix else ' '}{self.verb.infinitive}"
         english = join("to", *self.english_parts(self.verb.english[0]))
@@ -224,16 +253,16 @@ class Clause:
 
 
 def state(who: Phrase, predicate: Sequence[str], tense: str = "present") -> Clause:
-    """Make a clause with to be and a predicate: an adjective, or words of both languages."""
+    """Return a clause with to be and a predicate, which has English and German words."""
     return Clause(who, BE, [Phrase(predicate[0], predicate[1], "predicate")], tense)
 
 
 def finish(pair: Pair, mark: str = ".") -> Pair:
-    """Make a sentence of a clause: a capital letter and a final mark."""
+    """Return a clause as a sentence, with a capital letter and a final mark."""
     english, german = pair
     return english[0].upper() + english[1:] + mark, german[0].upper() + german[1:] + mark
 
 
 def attached(main: Pair, sub: Pair, mark: str = ".") -> Pair:
-    """Make a sentence of a clause and a second one; German puts a comma between them."""
+    """Return two clauses as one sentence; German puts a comma between them."""
     return finish((f"{main[0]} {sub[0]}", f"{main[1]}, {sub[1]}"), mark)

@@ -1,6 +1,7 @@
-"""Variants of the sentences of the embedded grammar, as people type them (`varied`).
+"""`varied`: variants of the sentences of the built-in grammar, as people type them.
 
-Lower-cased, with spaces around punctuation, without the final mark, several per line.
+They are in lower case, with a space before punctuation, without the final mark, or several per
+line.
 """
 
 from __future__ import annotations
@@ -15,36 +16,36 @@ from keras_transformer.demo.syntax import join
 
 
 def uncapitalized(text: str) -> str:
-    """Lower-case the first letter: the old man loves Anna."""
+    """Return a text with its first letter in lower case: the old man loves Anna."""
     return text[0].lower() + text[1:]
 
 
 def spaced(text: str) -> str:
-    """Put a space before each mark: The lamp is old , but it still works ."""
+    """Return a text with a space before each punctuation mark: The lamp is old , but it works ."""
     return re.sub("([,.?])", r" \1", text)
 
 
 def unended(text: str) -> str:
-    """Remove the final mark: The old man loves the dog"""
+    """Return a text without its final mark: The old man loves the dog"""
     return text.rstrip(".?")
 
 
-# Changes of case, each with changes of marks; the first one changes nothing.
+# Pairs of a change of case and a change of punctuation, except the pair that changes nothing.
 WAYS = [*product((str, uncapitalized, str.lower), (str, spaced, unended))][1:]
 
 
 def varied(
     pairs: Iterable[Pair], seed: int = 0, *, share: float = 0.25, joined: float = 0.15
 ) -> Iterator[Pair]:
-    """Join some sentences into lines, and write the source of some lines carelessly.
+    """Yield lines of one or more sentences, some with careless case and punctuation in the source.
 
-    The target stays unchanged: a lower-cased sentence without full stop has the same translation
-    as the well-written one.
+    Targets are not changed: a sentence in lower case without a full stop has the same translation
+    as a well-written one.
 
     Args:
         pairs: (source, target) sentences. Each occurs in one line, and their order is kept.
         seed: Seed of the random choices.
-        share: Probability that the source of a line varies in case, punctuation or both; all
+        share: Probability that the source of a line is changed in case, punctuation or both; all
             combinations are equally likely.
         joined: Probability that a line continues with the next sentence, in [0, 1).
 

@@ -18,7 +18,7 @@ class Spread:
     """Division of the batches of a run among devices and processes.
 
     Args:
-        data: Number of parts of each batch; its rows must be a multiple.
+        data: Number of parts of each batch, whose rows must be a multiple of it.
         part: Which rows of a batch this process makes: (0, 1) makes all, (1, 2) the second half.
     """
 
@@ -54,10 +54,9 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
         The number of parts of a batch, and the part of this process.
 
     Raises:
-        ValueError: If the devices are fewer than data x model, or those of several processes are
-            more.
-        TimeoutError: If a process does not come.
-        NotImplementedError: If the backend cannot.
+        ValueError: If there are fewer devices than data x model, or several processes have more.
+        TimeoutError: If a process does not join in time.
+        NotImplementedError: If the backend cannot split products or weights.
     """
     require_whole("model", model, 1)
     is_whole = isinstance(data, int) and not isinstance(data, bool)
@@ -73,8 +72,8 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
     if BACKEND == "tensorflow":
         return Spread(mirrored(data).num_replicas_in_sync)
     if BACKEND == "torch":
-        fits = data in (-1, team.count)
-        require(fits, "data", data, f"{team.count}, one for each process, or -1")
+        accepted = f"{team.count}, one for each process, or -1"
+        require(data in (-1, team.count), "data", data, accepted)
         return Spread(team.count, (team.index, team.count))
     devices = keras.distribution.list_devices()
     if data == -1:
@@ -91,7 +90,7 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
 
 
 def gather() -> None:
-    """End what `distribute` began: models made from now on are those of this process alone."""
+    """End what `distribute` began: models made from now on use this process alone."""
     keras.distribution.set_distribution(None)
     unmirrored()
     if processes.current().count > 1:
@@ -100,10 +99,9 @@ def gather() -> None:
 
 
 def _part(team, data, model):
-    """Return which of how many equal parts of a batch the devices of this process hold."""
-    own = data * model // team.count  # devices, which lie side by side in the mesh
-    require(
-        own % model == 0 or model % own == 0, "model", model, f"a divisor of {own}, or a multiple"
-    )
-    sharing = max(1, model // own)  # processes that hold the same rows
+    """Return the index of this process's part of a batch, and the number of equal parts."""
+    num_devices = data * model // team.count  # devices of this process, adjacent in the mesh
+    accepted = f"a divisor of {num_devices}, or a multiple"
+    require(num_devices % model == 0 or model % num_devices == 0, "model", model, accepted)
+    sharing = max(1, model // num_devices)  # processes that hold the same rows
     return team.index // sharing, team.count // sharing

@@ -14,9 +14,10 @@ from keras_transformer.config import require_whole
 from keras_transformer.system.ports import free_port
 
 _SAVING = 300.0  # seconds from a signal to SIGKILL, in which a run saves its state
-_PATIENCE = 30.0  # the same, once a process has failed
+_PATIENCE = 30.0  # the same, after a process has failed
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
-# A program that becomes another one, which Linux kills when the launcher ends (PR_SET_PDEATHSIG).
+# A program that replaces itself by a command, which Linux kills when the launcher ends
+# (PR_SET_PDEATHSIG).
 _TIED = """
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9)
@@ -29,8 +30,8 @@ def launch(command: Sequence[str], processes: int) -> int:
     """Run a command in several processes, which `distribute` joins, until all have ended.
 
     If a process fails, the others are ended. SIGTERM and Ctrl-C go to all of them, which then have
-    five minutes to save their state; a second signal kills them. On Linux they are killed, too, if
-    this process is.
+    five minutes to save their state; a second signal kills them. On Linux, they are killed if this
+    process is killed.
 
     Args:
         command: The program and its arguments.
@@ -54,10 +55,10 @@ def launch(command: Sequence[str], processes: int) -> int:
         signal.signal(number, lambda number, frame: signals.append(number))
     try:
         for index in range(processes):
-            own = {"KERAS_DISTRIBUTION_PROCESS_ID": str(index), "LOCAL_RANK": str(index)}
-            # In a session of its own, Ctrl-C does not reach it twice.
+            variables = {"KERAS_DISTRIBUTION_PROCESS_ID": str(index), "LOCAL_RANK": str(index)}
+            # In a session of its own; otherwise Ctrl-C would reach it twice.
             started.append(
-                subprocess.Popen(command, env={**environ, **own}, start_new_session=True)
+                subprocess.Popen(command, env={**environ, **variables}, start_new_session=True)
             )
         return _watched(started, signals)
     finally:
@@ -68,6 +69,7 @@ def launch(command: Sequence[str], processes: int) -> int:
 
 
 def _watched(started, signals):
+    """Wait until all processes have ended, and pass signals on; return the exit status."""
     failed, deadline, forwarded = 0, math.inf, 0
     while None in (statuses := [process.poll() for process in started]):
         if len(signals) > forwarded:

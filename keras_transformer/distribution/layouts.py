@@ -1,4 +1,4 @@
-"""Which axis of which weight is split over which axis of a device mesh.
+"""Layouts of weights: the axis of each weight that is split over an axis of a device mesh.
 
 Tensor parallelism as in Megatron (Shoeybi et al. 2019, section 3): the products that widen (query,
 key, value; the first product of the feed-forward) are split by columns, those that narrow (the
@@ -24,7 +24,8 @@ TENSOR_PARALLEL = {
     r"output/kernel": (None, MODEL),
     r"output_bias/bias": (MODEL,),
 }
-# The vocabulary is not split where the axis does not divide it: those of imported models are odd.
+# Vocabulary weights stay whole if the model axis does not divide the vocabulary size: sizes of
+# imported models are often odd numbers, such as 50,257.
 _VOCABULARY = re.compile(r"(.*/)?tokens/embeddings|output/kernel|output_bias/bias")
 
 
@@ -46,11 +47,11 @@ def axes_of(
         ValueError: If several rules match the path, or the model axis does not divide a weight.
     """
     axes: list[str | None] = [None] * len(shape)
-    found = [rule for pattern, rule in TENSOR_PARALLEL.items() if re.fullmatch(pattern, path)]
-    if len(found) > 1:
-        raise ValueError(f"one rule must match {path}, got {len(found)}")
-    if found and model > 1:
-        (rule,) = found
+    rules = [rule for pattern, rule in TENSOR_PARALLEL.items() if re.fullmatch(pattern, path)]
+    if len(rules) > 1:
+        raise ValueError(f"one rule must match {path}, got {len(rules)}")
+    if rules and model > 1:
+        (rule,) = rules
         axis = rule.index(MODEL)
         if shape[axis] % model == 0:
             axes[axis] = MODEL
@@ -86,10 +87,10 @@ class MeshLayout(keras.distribution.ModelParallel):
         Raises:
             ValueError: If the devices do not divide the rows.
         """
-        own = self.device_mesh.shape[0] // self.parts
-        if data_shape[0] % own:
+        rows, parts = data_shape[0], self.device_mesh.shape[0] // self.parts
+        if rows % parts:
             whose = "a batch" if self.parts == 1 else "a process's part of a batch"
-            raise ValueError(f"{whose} must have a multiple of {own} rows, got {data_shape[0]}")
+            raise ValueError(f"{whose} must have a multiple of {parts} rows, got {rows}")
         return super().get_data_layout(data_shape)
 
     def get_variable_layout(self, variable: Any) -> keras.distribution.TensorLayout:

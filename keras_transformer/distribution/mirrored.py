@@ -33,6 +33,6 @@ def mirrored(data: int = -1) -> Any:
 
 
 def unmirrored() -> None:
-    """Make models that are made from now on those of one device; does nothing but on TensorFlow."""
+    """Make models from now on for one device again; without TensorFlow, do nothing."""
     if BACKEND == "tensorflow":
         strategy.mirror([])

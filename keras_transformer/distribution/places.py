@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from keras_transformer.config import require
 
-PORT = 29_400  # of process 0 where the environment names a host alone
+PORT = 29_400  # port of process 0, if the environment names only its host
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Place:
         accepted = f"from 0 to {self.count - 1}"
         require(0 <= self.index < self.count, "process index", self.index, accepted)
         if self.count > 1:
-            fits = re.fullmatch(r"\S+:\d+", self.address or "")
-            require(fits, "address of process 0", self.address, "host:port")
+            match = re.fullmatch(r"\S+:\d+", self.address or "")
+            require(match, "address of process 0", self.address, "host:port")
 
 
 # Each launcher's variables: index, count, host or host:port of process 0, its port, local index.
@@ -87,7 +87,7 @@ def place_in(environ: Mapping[str, str]) -> Place:
         if not address:
             raise ValueError(f"{host} must be set, as {counted} is")
         if not re.search(r":\d+$", address):
-            # The port itself is torchrun's own.
+            # torchrun itself listens at this port, so the next one is used.
             address += f":{_whole(environ, port) + 1 if port in environ else PORT}"
         return Place(index, count, address, _whole(environ, local) if local in environ else None)
     return Place()

@@ -1,8 +1,8 @@
-"""Connections of the processes of a run, for all that is not a tensor.
+"""Connections between the processes of a run, for everything but tensors.
 
-The frameworks move the tensors. They end a process without a word of who is missing (JAX 0.10), so
-the processes meet before that over plain connections to process 0. Later they use these to compare
-their options, to write a checkpoint together, and to stop together.
+The frameworks move the tensors. If a process is missing, they end the others without naming it
+(JAX 0.10), so the processes first meet over plain connections to process 0. Later they use these
+connections to compare their options, to write a checkpoint together, and to stop together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from keras_transformer.system.files import replacing
 
 TIMEOUT = "KERAS_TRANSFORMER_JOIN_SECONDS"  # environment variable; seconds to wait for processes
 _SECONDS = 300.0
-_GREETING = 10.0  # seconds in which one that has connected must say who it is
+_GREETING = 10.0  # seconds in which a process that has connected must send its index
 # A host that is gone is noticed after 3 minutes; the systems' default is 2 hours.
 _KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 30, "TCP_KEEPCNT": 4}
 
@@ -61,7 +61,7 @@ class Processes:
                 raise
 
     def exchange(self, value: Any) -> list[Any]:
-        """Return the values that the processes give, in their order; all must call it.
+        """Return the values of all processes, in the order of their indices; all must call it.
 
         Args:
             value: A plain value, as JSON has them.
@@ -112,8 +112,8 @@ class Processes:
             folder.mkdir()
             self.exchange(os.fspath(folder))
             yield folder
-            self.exchange(None)  # all have written
-        self.exchange(None)  # it is in its place
+            self.exchange(None)  # a barrier: all have written
+        self.exchange(None)  # the folder is in its place
 
     def close(self) -> None:
         """Close the connections to the other processes."""
@@ -122,11 +122,12 @@ class Processes:
         self._others = {}
 
     def _meet(self, deadline, seconds):
+        """Connect to process 0, or as process 0 wait for the others; raise if one is missing."""
         host, port = self.place.address.rsplit(":", 1)
         if self.index:
             self._others[0] = _connected(host, int(port) + 1, deadline, seconds)
             self._send(0, self.index)
-            # Process 0 has waited longer, and will name those that are missing.
+            # Process 0 may wait longer, and then names the processes that are missing.
             self._others[0].limit(seconds + _GREETING)
             if lost := self._receive(0):
                 raise TimeoutError(lost)
@@ -147,15 +148,16 @@ class Processes:
             raise TimeoutError(wrong)
 
     def _gather(self, port, deadline):
-        """Wait for all, and return what was wrong with one."""
-        _server(port - 1).close()  # the framework's, which ends without a word if it is taken
+        """Wait for all processes; return what is wrong with one of them, or an empty string."""
+        # The framework's port: if it is taken, the framework ends without a reason.
+        _server(port - 1).close()
         with _server(port) as server:
             while len(self._others) < self.count - 1 and (left := deadline - time.monotonic()) > 0:
                 server.settimeout(left)
                 try:
                     connection = _Connection(server.accept()[0], min(left, _GREETING))
                     index = connection.receive()
-                except (OSError, ValueError):  # the time is over; not one of ours
+                except (OSError, ValueError):  # the time is over, or a stranger connected
                     continue
                 if type(index) is not int:
                     continue
@@ -220,6 +222,7 @@ def _server(port):
 
 
 def _connected(host, port, deadline, seconds):
+    """Return a connection to process 0; try until the deadline."""
     while True:
         try:
             return _Connection(socket.create_connection((host, port), _GREETING), _GREETING)
@@ -270,23 +273,27 @@ def join() -> Processes:
 
 
 def _seconds():
-    given = os.environ.get(TIMEOUT, str(_SECONDS))
+    text = os.environ.get(TIMEOUT, str(_SECONDS))
     try:
-        seconds = float(given)
+        seconds = float(text)
     except ValueError:
         seconds = 0.0
-    require(0 < seconds <= 1e6, TIMEOUT, given, "seconds above 0, at most 1000000")
+    require(0 < seconds <= 1e6, TIMEOUT, text, "seconds above 0, at most 1000000")
     return seconds
 
 
 def _share_seed(team):
-    """Seed all processes alike, unless they are: Keras's seeds come from Python's generator."""
+    """Give all processes the same seed, unless their random states are equal already.
+
+    Keras draws its seeds from Python's generator.
+    """
     states = team.exchange(hashlib.sha256(repr(random.getstate()).encode()).hexdigest())
     if len(set(states)) > 1:
         keras.utils.set_random_seed(team.exchange(random.getrandbits(31))[0])
 
 
-@atexit.register  # Before JAX's, which waits for the others: these learn that this one ends.
+# Runs before JAX's handler, which waits for the other processes: they learn that this one ends.
+@atexit.register
 def leave() -> None:
     """Close the connections to the other processes."""
     while len(_joined) > 1:

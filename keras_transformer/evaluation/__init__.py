@@ -1,1 +1,1 @@
-"""Scores of translations, spans and answers, and their reports."""
+"""Evaluation: scores of translations, summaries, spans and answers, and tests of significance."""

@@ -34,7 +34,7 @@ def assess(
     context_sentences: int = 0,
     **options: Any,
 ) -> dict[str, Any]:
-    """Translate a test set and compare the translations with its references.
+    """Translate a test set, and compare the translations with the references.
 
     Args:
         translator: Translator to measure.
@@ -43,20 +43,22 @@ def assess(
         lowercase: Whether BLEU, chrF and the exact match ignore case.
         tokenize: Tokenizer of BLEU, see `scores.evaluate`; None: that of the translator's target
             language.
-        published_language: Target language code, such as "de", to also compute BLEU as papers on
-            Multi30k do (lower-cased, Moses-tokenised); None: do not.
-        summaries: Whether the translations are summaries, to also compute ROUGE.
-        context_sentences: Sentences before each that it is translated with, see
+        published_language: Code of the target language, such as "de", to also compute BLEU as in
+            papers on Multi30k (lower-cased, Moses-tokenised); None: it is not computed.
+        summaries: Whether the translations are summaries, for which ROUGE is computed, too.
+        context_sentences: Number of earlier sentences that are read with each, see
             `translate_documents`; an empty pair ends a document. 0: none.
 
     Returns:
-        The results of `scores.evaluate` (`bleu`, `bleu_signature`, `chrf`, `ter`, `exact_match`,
-        `sentences`, ...); with a `published_language`, `published_bleu` and its signature; with
-        `summaries`, those of `scores.rouge` (`rouge1`, `rouge2`, `rougeL`);
-        `perplexity`, e to the mean negative log-probability of the references' tokens, EOS
-        included, over the pairs that fit the model; `beam_size`; `length_penalty`; `seconds`, the
-        wall time of translating, including compilation; and `tokens_per_second`, the tokens of the
-        translations divided by `seconds`.
+        - The results of `scores.evaluate`: `bleu`, `bleu_signature`, `chrf`, `ter`, `exact_match`,
+          `sentences` and others.
+        - With `published_language`: `published_bleu` and `published_bleu_signature`.
+        - With `summaries`: the results of `scores.rouge`: `rouge1`, `rouge2` and `rougeL`.
+        - `perplexity`: e to the mean negative log-probability of the references' tokens, EOS
+          included, over the pairs within the model's `max_length`.
+        - `beam_size` and `length_penalty` of the search.
+        - `seconds`: wall time of translating, compilation included.
+        - `tokens_per_second`: the tokens of the translations divided by `seconds`.
 
     Raises:
         ValueError: If there are no pairs, or an option is out of range.
@@ -64,9 +66,9 @@ def assess(
             `summaries` and rouge-score is not.
     """
     if published_language is not None:
-        moses([], published_language)  # without sacremoses this fails before the work
+        moses([], published_language)  # fails here, before translating, without sacremoses
     if summaries:
-        rouge([""], [""])  # likewise
+        rouge([""], [""])  # fails here without rouge-score
     sources = [source for source, _ in pairs]
     search = translator.options(options)
     begin = time.perf_counter()
@@ -77,9 +79,10 @@ def assess(
         hypotheses = translator.translate(sources, **options)
     seconds = time.perf_counter() - begin
     pairs, hypotheses = _filled(pairs, hypotheses)
-    found = (translator, pairs, hypotheses, search, seconds)
     words: dict[str, Any] = dict(lowercase=lowercase, tokenize=tokenize)
-    metrics = measured(*found, tokens_per_batch=tokens_per_batch, **words)
+    metrics = measured(
+        translator, pairs, hypotheses, search, seconds, tokens_per_batch=tokens_per_batch, **words
+    )
     references = [target for _, target in pairs]
     if published_language is not None:
         bleu, signature = published_bleu(hypotheses, references, published_language)
@@ -100,13 +103,13 @@ def measured(
     lowercase: bool = False,
     tokenize: str | None = None,
 ) -> dict[str, Any]:
-    """Return what `assess` returns of translations that are made already.
+    """Return the metrics of `assess` for translations that exist already.
 
     Args:
-        translator: Translator that made them.
-        pairs: (source, reference) texts, at least one pair with text; see `assess`.
-        hypotheses: Their translations.
-        search: Options of the search.
+        translator: Translator that made the translations.
+        pairs: (source, reference) texts, at least one pair with text.
+        hypotheses: Translations, one per pair.
+        search: Options of the search that made them.
         seconds: Wall time of translating.
         tokens_per_batch, lowercase, tokenize: See `assess`.
 
@@ -127,7 +130,7 @@ def measured(
 
 
 def _filled(pairs, hypotheses):
-    """Return the pairs with text, and their translations."""
+    """Return the pairs that are not empty on both sides, and their translations."""
     same_number(pairs, hypotheses)
     filled = [i for i, pair in enumerate(pairs) if any(map(str.strip, pair))]
     return [pairs[i] for i in filled], [hypotheses[i] for i in filled]
@@ -144,10 +147,10 @@ def perplexity(
         tokens_per_batch: See `Translator.score`.
 
     Returns:
-        At least 1; None if no pair fits the model.
+        The perplexity, at least 1; None if all pairs are too long for the model.
     """
-    sides = [source for source, _ in pairs], [target for _, target in pairs]
-    totals, counts = log_probabilities(translator, *sides, tokens_per_batch)
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    totals, counts = log_probabilities(translator, sources, targets, tokens_per_batch)
     fitting = ~np.isnan(totals)
     if not fitting.any():
         return None
@@ -160,16 +163,16 @@ def log_probabilities(
     targets: Sequence[str],
     tokens_per_batch: int = 4096,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return log p(target | source) of each pair, and the number of tokens that it sums over.
+    """Return log p(target | source) of each pair, and the number of its target tokens.
 
     Args:
-        translator: Translator to ask.
+        translator: Translator whose model gives the probabilities.
         sources, targets: Texts, the same number of each.
         tokens_per_batch: See `Translator.score`.
 
     Returns:
-        The log-probabilities, NaN for pairs longer than the model's `max_length`; and the numbers
-        of the targets' tokens, EOS included, without those that all targets begin with.
+        Log-probabilities (N,), NaN for pairs longer than the model's `max_length`; and numbers of
+        target tokens (N,), EOS included, without forced first tokens such as a language.
 
     Raises:
         ValueError: If the numbers of texts differ.
@@ -186,17 +189,17 @@ def log_probabilities(
         [targets[i] for i in fitting],
         tokens_per_batch=tokens_per_batch,
     )
-    given = len(translator.tokenizer.target_frame.before)  # a language: not predicted
-    return totals, np.array([len(ids) - given for ids in target_ids])
+    prefix_length = len(translator.tokenizer.target_frame.before)  # forced, so not predicted
+    return totals, np.array([len(ids) - prefix_length for ids in target_ids])
 
 
 def parsing_scores(lines: Sequence[str], trees: Sequence[Tree]) -> dict[str, float]:
-    """Return the scores of a parser, counted as EVALB does with COLLINS.prm.
+    """Return the scores of a parser, counted as by EVALB with COLLINS.prm.
 
     Args:
-        lines: Output of the parser for each sentence, in the form of `data.trees.linearize`; a
-            line that is not a tree over the words of its sentence counts as having no brackets.
-        trees: Expected trees, with tags.
+        lines: Output of the parser for each sentence, in the form of `data.trees.linearize`. If a
+            line is not a tree over the words of its sentence, it counts as one without brackets.
+        trees: Correct trees, with tags.
 
     Returns:
         The results of `spans.bracket_f1`, and `well_formed`, the percentage of lines that are
@@ -205,16 +208,16 @@ def parsing_scores(lines: Sequence[str], trees: Sequence[Tree]) -> dict[str, flo
     Raises:
         ValueError: If `lines` and `trees` differ in length or are empty.
     """
-    found, expected, formed = [], [], 0
+    predicted, expected, formed = [], [], 0
     for line, tree in zip(lines, trees, strict=True):
         left_out = punctuation(tree)
         expected.append(spans(tree, left_out))
         try:
-            found.append(spans(tree_of(line, tree.words()), left_out))
+            predicted.append(spans(tree_of(line, tree.words()), left_out))
             formed += 1
         except ValueError:
-            found.append([])
-    return bracket_f1(found, expected) | {"well_formed": 100.0 * formed / len(trees)}
+            predicted.append([])
+    return bracket_f1(predicted, expected) | {"well_formed": 100.0 * formed / len(trees)}
 
 
 def save_metrics(folder: str | os.PathLike, name: str, metrics: Mapping[str, Any]) -> None:
@@ -236,7 +239,7 @@ def save_metrics(folder: str | os.PathLike, name: str, metrics: Mapping[str, Any
 
 
 def read_metrics(folder: str | os.PathLike) -> dict[str, dict[str, Any]]:
-    """Return the metrics by test set in the `metrics.json` of a folder; {} without that file.
+    """Return the metrics in the `metrics.json` of a folder, by test set; {} without this file.
 
     Raises:
         ValueError: If the file is broken.

@@ -1,4 +1,4 @@
-"""Scores of translations (sacreBLEU's BLEU, chrF, TER; published BLEU) and summaries (ROUGE)."""
+"""Scores of translations (BLEU, chrF and TER by sacreBLEU) and of summaries (ROUGE)."""
 
 from __future__ import annotations
 
@@ -26,22 +26,26 @@ def evaluate(
         hypotheses: The translations, plain text.
         references: Reference translations, in the same order.
         tokenize: Tokenizer of BLEU, by sacreBLEU's name: "13a", "intl", "char", "zh", "flores200",
-            "none" (for texts that are already tokenised), ...; None: the one that it recommends
-            for the language, see `tokenizers.tokenizer_of`.
-        language: Code of the translations' language; None: the references' script decides.
+            "none" (for texts that are already tokenised), ...; None: the one that sacreBLEU
+            recommends for the language, see `tokenizers.tokenizer_of`.
+        language: Code of the translations' language; None: it is derived from the script of the
+            references.
         lowercase: Whether BLEU, chrF and the exact match ignore case; TER always does, as in
             sacreBLEU and the original tool.
 
     Returns:
-        `bleu` (Papineni et al. 2002), `chrf` (Popović 2015) and `ter` (Snover et al. 2006; an
-        error rate, lower is better; of characters in Chinese and Japanese) in percent, each with
-        its sacreBLEU signature (Post 2018) as `bleu_signature` and so on; `exact_match`, the
-        percentage of hypotheses that equal their reference, ignoring spaces around them;
-        `sentences`, the number of sentences.
+        - `bleu` (Papineni et al. 2002) and `chrf` (Popović 2015) in percent.
+        - `ter` (Snover et al. 2006) in percent: an error rate, lower is better; in Chinese and
+          Japanese, characters count as words.
+        - `bleu_signature`, `chrf_signature` and `ter_signature`: sacreBLEU's signatures (Post
+          2018).
+        - `exact_match`: percentage of hypotheses that are equal to their reference, ignoring
+          spaces at both ends.
+        - `sentences`: number of sentences.
 
     Raises:
-        ValueError: If the two differ in length, are empty or are not sequences of strings, or
-            `tokenize` is unknown or cannot be loaded.
+        ValueError: If hypotheses and references differ in length, are empty or not sequences of
+            strings, or `tokenize` is unknown or cannot be loaded.
     """
     hypotheses, references = _checked(hypotheses, references)
     metrics = {
@@ -66,12 +70,12 @@ def evaluate(
 def moses(texts: Iterable[str], language: str) -> list[str]:
     """Tokenise texts as the Moses scripts do: punctuation normalized, tokens joined by spaces.
 
-    Runs sacremoses's port of normalize-punctuation.perl and tokenizer.perl (Koehn et al. 2007),
-    without escaping "&" and quotes, and without splitting at hyphens.
+    This is sacremoses's port of normalize-punctuation.perl and tokenizer.perl (Koehn et al. 2007),
+    without escaping of "&" and quotes, and without splitting at hyphens.
 
     Args:
-        texts: Plain texts. To lower-case them, do so first: capitals decide which full stops end
-            a sentence.
+        texts: Plain texts. If they are to be lower-cased, do so first: capitals decide which full
+            stops end a sentence.
         language: ISO 639-1 code of the texts, such as "de".
 
     Returns:
@@ -98,9 +102,9 @@ def published_bleu(
 ) -> tuple[float, str]:
     """Return BLEU as papers on Multi30k report it: lower-cased, Moses-tokenised.
 
-    Those papers train and score on the data set's own preprocessed files (lower-cased, punctuation
-    normalized, tokenised, in this order). Here plain hypotheses and references are preprocessed in
-    the same way, and BLEU counts the resulting tokens.
+    These papers train and evaluate on the data set's preprocessed files (lower-cased, punctuation
+    normalized, tokenised, in this order). Here, plain hypotheses and references are preprocessed in
+    the same way, and BLEU compares the resulting tokens.
 
     Args:
         hypotheses: The translations, plain (detokenised) text in any case.
@@ -124,16 +128,16 @@ def published_bleu(
 def rouge(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
     """Compare summaries with one reference each by ROUGE (Lin 2004), without stemming.
 
-    Words are runs of the letters a to z and of digits, in any case: other scripts do not count.
-    References without any such word are refused.
+    Words are sequences of the letters a to z, in any case, and digits: text in other scripts does
+    not count. If no reference has such a word, ValueError is raised.
 
     Args:
         hypotheses: The summaries, plain text.
         references: Reference summaries, in the same order.
 
     Returns:
-        `rouge1` and `rouge2`, the F1 of words and of pairs of words, and `rougeL`, that of the
-        longest common subsequence of words: means over the summaries, in percent.
+        `rouge1`, the F1 of words; `rouge2`, the F1 of pairs of words; and `rougeL`, the F1 of the
+        longest common subsequence of words. All are means over the summaries, in percent.
 
     Raises:
         ImportError: If rouge-score is not installed.
@@ -150,12 +154,12 @@ def rouge(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, flo
             f"{references[0]!r:.60}: leave it out"
         )
     kinds = ("rouge1", "rouge2", "rougeL")
-    found = list(map(RougeScorer(kinds).score, references, hypotheses))
-    return {kind: 100.0 * sum(x[kind].fmeasure for x in found) / len(found) for kind in kinds}
+    results = list(map(RougeScorer(kinds).score, references, hypotheses))
+    return {kind: 100.0 * sum(x[kind].fmeasure for x in results) / len(results) for kind in kinds}
 
 
 def table(metrics: Mapping[str, Any]) -> str:
-    """Format metrics as lines of text: aligned names, numbers with two decimals or digits."""
+    """Return metrics as lines of text: aligned names, and numbers with two decimals or digits."""
     width = max(map(len, metrics), default=0)
     lines = []
     for name, value in metrics.items():
@@ -167,6 +171,7 @@ def table(metrics: Mapping[str, Any]) -> str:
 
 
 def _checked(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return both as lists; raise ValueError unless they have the same length above 0."""
     hypotheses = _checked_texts("hypotheses", hypotheses)
     references = _checked_texts("references", references)
     if len(hypotheses) != len(references):

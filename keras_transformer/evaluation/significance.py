@@ -1,4 +1,4 @@
-"""Whether one system is better than another, or only on these sentences."""
+"""Tests of significance of the difference between two systems, and confidence intervals."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SEED = 12345  # sacreBLEU's own
 
 @dataclass(frozen=True)
 class Compared:
-    """A score of a system and how it compares with that of the first system.
+    """A score of a system, compared with the score of the first system.
 
     Args:
-        score: The score of the whole test set.
-        interval: Half of the width of the 95 % confidence interval of the score, by the bootstrap;
+        score: Score of the whole test set.
+        interval: Half the width of the 95 % confidence interval of the score, by the bootstrap;
             None with randomization.
-        p_value: Probability of a difference at least this large if the systems were equally good;
+        p_value: Probability of a difference at least as large if the systems were equally good;
             None for the first system.
         signature: sacreBLEU's signature of the score and the test.
     """
@@ -44,7 +44,7 @@ def compare(
     tokenize: str | None = None,
     language: str | None = None,
 ) -> dict[str, dict[str, Compared]]:
-    """Test the difference of each system from the first one, by sacreBLEU.
+    """Test the difference between each system and the first one, with sacreBLEU.
 
     ```python
     compare({"baseline": one, "ours": other}, references)["ours"]["BLEU"].p_value
@@ -53,17 +53,17 @@ def compare(
     Args:
         systems: Translations of the same sources, by the system's name; the first is the baseline.
         references: Reference translations.
-        test: "bootstrap", the paired test of Koehn 2004 on resampled sentences; or
-            "randomization", the approximate one of Riezler and Maxwell 2005, which swaps
+        test: "bootstrap": the paired test of Koehn 2004, which resamples sentences;
+            "randomization": approximate randomization (Riezler and Maxwell 2005), which swaps
             translations.
-        samples: Number of resamplings; None: 1,000 of the bootstrap, 10,000 of randomization.
+        samples: Number of resamplings; None: 1,000 for the bootstrap, 10,000 for randomization.
         tokenize, language: Tokenizer of BLEU, and the texts' language, see `scores.evaluate`.
 
     Returns:
-        BLEU and chrF of each system.
+        The scores "BLEU" and "chrF" of each system, by its name.
 
     Raises:
-        ValueError: If there are fewer than two systems, numbers of texts differ, there are none, or
+        ValueError: If there are fewer than two systems, no texts, or different numbers of texts, or
             an option is out of range.
     """
     require(test in TESTS, "test", test, f"one of {tuple(TESTS)}")
@@ -77,8 +77,8 @@ def compare(
     for name, texts in named:
         accepted = f"{len(references)} texts, one per reference"
         require(len(texts) == len(references), name, f"{len(texts)} texts", accepted)
-    found = _scores(named, references, test, samples or 0, tokenize, language)
-    return {name: one for (name, _), one in zip(named, found, strict=True)}
+    scores = _scores(named, references, test, samples or 0, tokenize, language)
+    return {name: x for (name, _), x in zip(named, scores, strict=True)}
 
 
 def intervals(
@@ -88,7 +88,7 @@ def intervals(
     tokenize: str | None = None,
     language: str | None = None,
 ) -> dict[str, float]:
-    """Return half of the width of the 95 % confidence intervals of BLEU and chrF, by the bootstrap.
+    """Return half the width of the 95 % confidence intervals of BLEU and chrF, by the bootstrap.
 
     Args:
         translations: Translations by one system.
@@ -105,8 +105,8 @@ def intervals(
     accepted = "of the same length, at least 1"
     require(counts[0] == counts[1] > 0, "translations, references", counts, accepted)
     system, words = [("system", texts[0])], (tokenize, language)
-    (found,) = _scores(system, texts[1], "bootstrap", samples, *words)
-    return {metric: one.interval or 0.0 for metric, one in found.items()}
+    (scores,) = _scores(system, texts[1], "bootstrap", samples, *words)
+    return {metric: score.interval or 0.0 for metric, score in scores.items()}
 
 
 def _scores(named, references, test, samples, tokenize, language):
@@ -119,14 +119,14 @@ def _scores(named, references, test, samples, tokenize, language):
         n_samples=samples,
         n_jobs=1,
     )
-    signatures, found = run()
-    del found["System"]  # their names, in order
+    signatures, results = run()
+    del results["System"]  # the names of the systems, in order
     return [
         {
             "BLEU" if metric == "BLEU" else "chrF": Compared(
                 *_facts(row[i]), str(signatures[metric])
             )
-            for metric, row in found.items()
+            for metric, row in results.items()
         }
         for i in range(len(named))
     ]

@@ -1,4 +1,4 @@
-"""Scores of spans: F1 of named entities and of brackets; answers scored as in SQuAD."""
+"""Scores of spans: F1 of named entities, F1 of brackets of trees, and answers as in SQuAD."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from keras_transformer.system.extras import missing
 
 
 def span_f1(found: Sequence[Sequence[str]], expected: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Return seqeval's precision, recall and F1: a span is correct if both ends and kind are.
+    """Return precision, recall and F1 of named entities, by seqeval.
+
+    An entity is correct if its start, its end and its kind are.
 
     Args:
-        found, expected: Tags of each sentence, such as "B-person", "I-person" and "O".
+        found, expected: Predicted and correct tags of each sentence, such as "B-person", "I-person"
+            and "O".
 
     Returns:
         `precision`, `recall` and `f1` in [0, 1].
 
     Raises:
         ImportError: If seqeval is not installed.
-        ValueError: If the two differ in their numbers of sentences or tags.
+        ValueError: If `found` and `expected` differ in the numbers of sentences or tags.
     """
     try:
         from seqeval import metrics
@@ -40,32 +43,37 @@ def span_f1(found: Sequence[Sequence[str]], expected: Sequence[Sequence[str]]) -
 def bracket_f1(
     found: Sequence[Iterable[Hashable]], expected: Sequence[Iterable[Hashable]]
 ) -> dict[str, float]:
-    """Return labelled precision, recall and F1 over all sentences, as EVALB counts (PARSEVAL).
+    """Return labelled precision, recall and F1 of brackets over all sentences, as EVALB (PARSEVAL).
 
     Args:
-        found, expected: The spans of each sentence, from `data.trees.spans`. A span that occurs
-            several times is correct as often as it is expected. Without a tree: no spans.
+        found, expected: Predicted and correct spans of each sentence, from `data.trees.spans`; []
+            if there is no tree. A span that occurs several times is correct as often as it is
+            expected.
 
     Returns:
         `precision`, `recall` and `f1` in percent, and `exact_match`, the percentage of sentences
         without a wrong or missing span.
 
     Raises:
-        ValueError: If the two differ in length, or there are no sentences.
+        ValueError: If `found` and `expected` differ in length, or there are no sentences.
     """
     if len(found) != len(expected) or not expected:
         raise ValueError(
             f"found and expected must have the same length, at least 1, got {len(found)} and "
             f"{len(expected)}"
         )
-    ours, theirs = [Counter(x) for x in found], [Counter(x) for x in expected]
-    common = sum((x & y).total() for x, y in zip(ours, theirs, strict=True))
-    num_found, num_expected = (sum(x.total() for x in side) for side in (ours, theirs))
+    found_counts, expected_counts = [Counter(x) for x in found], [Counter(x) for x in expected]
+    common = sum((x & y).total() for x, y in zip(found_counts, expected_counts, strict=True))
+    num_found, num_expected = (
+        sum(x.total() for x in side) for side in (found_counts, expected_counts)
+    )
     return {
         "precision": 100.0 * common / max(num_found, 1),
         "recall": 100.0 * common / max(num_expected, 1),
         "f1": 200.0 * common / max(num_found + num_expected, 1),
-        "exact_match": 100.0 * sum(map(Counter.__eq__, ours, theirs)) / len(expected),
+        "exact_match": 100.0
+        * sum(map(Counter.__eq__, found_counts, expected_counts))
+        / len(expected),
     }
 
 
@@ -74,13 +82,13 @@ def answer_scores(
 ) -> dict[str, float]:
     """Return exact match and F1 of answers as in SQuAD (Rajpurkar et al. 2016, section 6.1).
 
-    Case, punctuation, articles and white space are ignored. Of several correct answers the closest
-    one counts; F1 is over the common words.
+    Case, punctuation, articles and white space are ignored. If there are several correct answers,
+    the closest one counts. F1 is computed from the common words.
 
     Args:
-        found: Answer to each question, by question id; a missing answer is wrong.
-        expected: Correct answers to each question. If there are none, or only empty ones, the
-            question has no answer, and "" is correct.
+        found: Predicted answer to each question, by question id; a missing answer is wrong.
+        expected: Correct answers to each question, by question id. If there are none, or only empty
+            ones, the question has no answer, and "" is correct.
 
     Returns:
         `exact_match` and `f1` in percent.
@@ -94,10 +102,10 @@ def answer_scores(
     for question, answers in expected.items():
         if question not in found:
             continue
-        ours = _words(found[question])
+        found_words = _words(found[question])
         right = [words for answer in answers if (words := _words(answer))] or [[]]
-        exact += any(ours == words for words in right)
-        f1 += max(_overlap(ours, words) for words in right)
+        exact += any(found_words == words for words in right)
+        f1 += max(_overlap(found_words, words) for words in right)
     count = len(expected)
     return {"exact_match": 100.0 * exact / count, "f1": 100.0 * f1 / count}
 
@@ -107,8 +115,8 @@ def _words(text: str) -> list[str]:
     return re.sub(r"\b(a|an|the)\b", " ", text).split()
 
 
-def _overlap(ours: list[str], right: list[str]) -> float:
-    if not ours or not right:
-        return float(ours == right)
-    common = (Counter(ours) & Counter(right)).total()
-    return 2.0 * common / (len(ours) + len(right))
+def _overlap(words: list[str], right: list[str]) -> float:
+    if not words or not right:
+        return float(words == right)
+    common = (Counter(words) & Counter(right)).total()
+    return 2.0 * common / (len(words) + len(right))

@@ -1,4 +1,4 @@
-"""The tokenizer with which BLEU counts words: chosen by language, as sacreBLEU recommends."""
+"""The tokenizers of BLEU and TER, chosen by language as sacreBLEU recommends."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import sacrebleu
 from keras_transformer.config import require
 
 TOKENIZERS = tuple(sacrebleu.BLEU.TOKENIZERS)
-# sacreBLEU's tokenizer of each language that is written without spaces, or (Korean) with few.
-# It recommends none for the last ones: their characters are counted.
+# sacreBLEU's tokenizers of languages that are written without spaces, or (Korean) with few. For the
+# last group it recommends none, so their characters count as words.
 _CODES = {
     "zh": "zh zho chi cmn cn yue wuu nan hak gan hsn cdo lzh chinese cantonese",
     "ja-mecab": "ja jpn jp japanese",
@@ -25,35 +25,36 @@ _CODES = {
 _OF_LANGUAGE = {code: name for name, codes in _CODES.items() for code in codes.split()}
 _OF_SCRIPT = dict.fromkeys(("THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"), "char")
 _OF_SCRIPT |= {"CJK": "zh", "HIRAGANA": "ja-mecab", "KATAKANA": "ja-mecab", "HANGUL": "ko-mecab"}
-_MOST = 20_000  # letters that are looked at
+_MOST = 20_000  # maximum number of letters by which a script is determined
 
 
 def tokenizer_of(language: str | None, texts: Iterable[str] = ()) -> str:
     """Return the name of the tokenizer that sacreBLEU recommends for a target language.
 
     Args:
-        language: Code of the language, such as "zh", "zho_Hans", "zh_CN" or "jpn_Jpan"; None: not
-            known.
-        texts: References, whose script decides if the language does not.
+        language: Code of the language, such as "zh", "zho_Hans", "zh_CN" or "jpn_Jpan"; None:
+            unknown.
+        texts: References; their script decides if the language is unknown or needs no special
+            tokenizer.
 
     Returns:
-        "zh" for Chinese, "ja-mecab", "ko-mecab"; "char" for Thai, Lao, Khmer, Burmese and Tibetan,
-        for which sacreBLEU recommends none; else "13a".
+        "zh" for Chinese, "ja-mecab" for Japanese, "ko-mecab" for Korean; "char" for Thai, Lao,
+        Khmer, Burmese and Tibetan, for which sacreBLEU recommends none; else "13a".
     """
     main, *others = re.split("[-_]", (language or "").lower())
-    if "latn" in others:  # romanised
+    if "latn" in others:  # romanised text has spaces
         return "13a"
     return _OF_LANGUAGE.get(main) or _of_texts(texts)
 
 
 def _of_texts(texts):
-    """Return the tokenizer of the script of most letters."""
+    """Return the tokenizer for the script that most letters of the texts are in."""
     counts: Counter[str] = Counter()
     letters = (letter for text in texts for letter in text if letter.isalpha())
     for _, letter in zip(range(_MOST), letters, strict=False):
         script = unicodedata.name(letter, "").partition(" ")[0]
         counts[_OF_SCRIPT.get(script, "13a")] += 1
-    if 20 * counts["ja-mecab"] > counts["zh"]:  # Japanese has both kanji and kana
+    if 20 * counts["ja-mecab"] > counts["zh"]:  # Japanese has Chinese characters, too
         counts["ja-mecab"] += counts.pop("zh", 0)
     return max(counts, key=lambda name: counts[name], default="13a")
 
@@ -67,21 +68,21 @@ def bleu_metric(
     """Return sacreBLEU's BLEU with a tokenizer.
 
     Args:
-        tokenize: Name of the tokenizer, one of `TOKENIZERS`; None: that of `tokenizer_of`, or
-            "char", with a warning, where MeCab is not installed.
+        tokenize: Name of the tokenizer, one of `TOKENIZERS`; None: that of `tokenizer_of`, or if
+            it needs MeCab, which is not installed, "char" with a warning.
         language, texts: See `tokenizer_of`.
         options: Further arguments of `sacrebleu.BLEU`.
 
     Raises:
-        ValueError: If the tokenizer is unknown, or needs what is not installed or not reachable.
+        ValueError: If the tokenizer is unknown, or cannot be loaded.
     """
     name = tokenizer_of(language, texts) if tokenize is None else tokenize
     require(name in TOKENIZERS, "tokenize", name, f"one of {sorted(TOKENIZERS)}")
-    # force: silences the warning about tokenised text, which "none" expects.
+    # `force` suppresses sacreBLEU's warning about tokenised text, which "none" expects.
     options = {"force": name == "none", **options}
     try:
         return sacrebleu.BLEU(tokenize=name, **options)
-    except (RuntimeError, ImportError, OSError) as error:  # MeCab; a model that it downloads
+    except (RuntimeError, ImportError, OSError) as error:  # no MeCab, or a failed download
         if tokenize is None:
             warnings.warn(
                 f"BLEU counts characters: {name} needs `pip install 'sacrebleu[{name[:2]}]'`",
@@ -94,10 +95,12 @@ def bleu_metric(
 
 
 def lengths_of(texts: Sequence[str]) -> tuple[str, list[int]]:
-    """Return the lengths of texts: in "words", or "characters" in scripts without spaces.
+    """Return the unit and the lengths of texts.
+
+    The unit is "words", or "characters" for scripts without spaces; spaces do not count.
 
     Args:
-        texts: Texts of one language.
+        texts: Texts in one language.
     """
     if tokenizer_of(None, texts) in ("13a", "ko-mecab"):
         return "words", [len(text.split()) for text in texts]
@@ -105,7 +108,7 @@ def lengths_of(texts: Sequence[str]) -> tuple[str, list[int]]:
 
 
 def ter_metric(language: str | None = None, texts: Iterable[str] = ()) -> sacrebleu.TER:
-    """Return sacreBLEU's TER; in Chinese and Japanese its words are characters.
+    """Return sacreBLEU's TER; in Chinese and Japanese, characters count as words.
 
     Args:
         language, texts: See `tokenizer_of`.

@@ -1,4 +1,4 @@
-"""Exports of translators to other formats: SavedModel, CTranslate2, ONNX, Hugging Face."""
+"""Export of translators to other formats: SavedModel, CTranslate2, ONNX, Hugging Face."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export a translator to CTranslate2, a small C++ runtime that needs no Python."""
+"""Export of a translator to CTranslate2, a small C++ runtime that needs no Python."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ctranslate2(
     quantization: str | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Write a model folder for CTranslate2, with the SentencePiece models in it.
+    """Write a model folder for CTranslate2, including the SentencePiece models.
 
     ```python
     export.ctranslate2("saved_models/grammar", "served/grammar", quantization="int8")
@@ -35,15 +35,15 @@ def ctranslate2(
     print(target.decode_pieces(found[0].hypotheses[0]))
     ```
 
-    The caller must add the special tokens that the tokenizer adds to a text: EOS after the source,
-    and for M2M-100, NLLB-200 and mBART-50 the language tokens, that of the target as
-    `target_prefix`. A UMT5 needs CTranslate2 4.8.3: earlier versions use the relative
+    The caller must add the special tokens that the tokenizer would add to a text: EOS after the
+    source; for M2M-100, NLLB-200 and mBART-50 also the language tokens, the target's one as
+    `target_prefix`. A UMT5 needs CTranslate2 4.8.3 or later: earlier versions use the relative
     positions of the first block in all blocks.
 
     Args:
         folder: A folder written by `Translator.save`.
         out: The folder to write.
-        quantization: Type of the weights, one of `QUANTIZATIONS`; None keeps float32.
+        quantization: Type of the weights, one of `QUANTIZATIONS`; None: float32.
         overwrite: Whether to replace `out` if it exists.
 
     Returns:

@@ -1,4 +1,4 @@
-"""A translator as TensorFlow functions of strings; `export.saved_model` runs this in a process."""
+"""A translator as TensorFlow functions of strings, run as a program by `export.saved_model`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ IDS = tf.TensorSpec([None, None], tf.int32)
 LENGTHS = tf.TensorSpec([None], tf.int32)
 POWERS_OF_TWO = [1 << i for i in range(31)]
 
-# Without AutoGraph an export takes half the time. It rewrites Python control flow over tensors, and
-# there is none here.
+# AutoGraph rewrites Python control flow over tensors, which does not occur here. Without it, an
+# export takes half the time.
 _function = functools.partial(tf.function, autograph=False)
 
 WARMUP_TEXTS = (["Hello."], ["And so it went on and on. " * 8])
@@ -53,19 +53,19 @@ class TranslationModule(tf.Module):
         self._beam_size = search.beam_size
         self._max_extra_length, self._max_length = search.max_extra_length, search.max_length
         self._jit_compile = jit_compile
-        # Kept in an attribute so that TensorFlow tracks and saves them. Keras's variables wrap
-        # these; if they were tracked, both would be saved, and a session, which TensorFlow Serving
-        # uses, would fill only Keras's.
+        # An attribute, so that TensorFlow tracks and saves these variables, not the variables of
+        # Keras that wrap them. If Keras's were tracked, both would be saved, and a session, as in
+        # TensorFlow Serving, would restore only Keras's.
         self._weights = [weight.value for weight in model.weights]
         self._source = self._target = side_of(tokenizer, "source")
         if not tokenizer.shared or isinstance(tokenizer, MarianTokenizer):
             self._target = side_of(tokenizer, "target")
         self._frames = tokenizer.source_frame, tokenizer.target_frame
-        # With an input signature, each is traced once and shared by all callers. A search for only
-        # the best hypothesis ends earlier.
+        # With an input signature, each function is traced once and shared by all signatures. The
+        # search for only the best hypothesis is a separate one because it ends earlier.
         source, target = self._frames
         first = target.before if search.forced_first is None else search.forced_first
-        self._begun = source, (first, target.after)  # the frames of a search
+        self._begun = source, (first, target.after)  # frames of source and target in a search
         signature = [IDS, LENGTHS, IDS] if first else [IDS, LENGTHS]
         options = dict(input_signature=signature, jit_compile=jit_compile)
         best = dataclasses.replace(search, num_hypotheses=1)
@@ -78,7 +78,7 @@ class TranslationModule(tf.Module):
         )
 
     def signatures(self) -> dict[str, Any]:
-        """Return the functions by signature name."""
+        """Return the functions of the SavedModel, by the names of their signatures."""
         functions = {name: getattr(self, name) for name in ("translate", "nbest", "score")}
         return {"serving_default": self.translate, **functions}
 
@@ -116,7 +116,16 @@ class TranslationModule(tf.Module):
         return {"scores": self._score(*ids)[: tf.size(sources)]}
 
     def _hypotheses(self, texts, search, source_frame, target_frame):
-        """Return ids (B, K, L), all padding if there is no hypothesis, and scores (B, K)."""
+        """Search for translations; return ids (B, K, L) and scores (B, K), best first.
+
+        A place without a hypothesis has padding only, and the score `IMPOSSIBLE`.
+
+        Args:
+            texts: Source texts (B,).
+            search: Function that searches, see `_with_lists`.
+            source_frame, target_frame: Special ids before and after each text: numbers, or tensors
+                (B,).
+        """
         config = self._config
         ids_BS = self._encode(self._source, texts, *source_frame)
         lengths_B = tf.reduce_sum(tf.cast(ids_BS != config.pad_id, tf.int32), axis=1)
@@ -124,11 +133,11 @@ class TranslationModule(tf.Module):
         if self._max_length is not None:
             limits_B = tf.fill(tf.shape(lengths_B), self._max_length)
         limits_B = tf.minimum(limits_B, config.max_length - 1)
-        is_empty_B = lengths_B <= sum(map(len, source_frame))  # also true for rows of padding
+        is_empty_B = lengths_B <= sum(map(len, source_frame))  # true for rows of padding, too
         first = []
-        if given := _columns(target_frame[0], tf.size(texts)):
+        if columns := _columns(target_frame[0], tf.size(texts)):
             rows = tf.shape(ids_BS)[0] - tf.size(texts)
-            first = [tf.pad(tf.concat(given, 1), [[0, rows], [0, 0]], "CONSTANT", config.pad_id)]
+            first = [tf.pad(tf.concat(columns, 1), [[0, rows], [0, 0]], "CONSTANT", config.pad_id)]
         ids_BKL, scores_BK = search(ids_BS, tf.where(is_empty_B, 1, limits_B), *first)
         is_real_BK = scores_BK > IMPOSSIBLE / 2
         ids_BKL = tf.where(is_real_BK[..., None], ids_BKL, config.pad_id)
@@ -139,12 +148,12 @@ class TranslationModule(tf.Module):
         return ids_BKL[: tf.size(texts)], scores_BK[: tf.size(texts)]
 
     def _encode(self, side, texts, before, after):
-        """Return padded ids, the frame's special tokens included, cut to `max_length` tokens."""
+        """Return the padded ids of texts, cut to `max_length` tokens, special tokens included."""
         config = self._config
         content = side.tokenize(texts)[:, : config.max_length - len(before) - len(after)]
         before, after = (_columns(ids, tf.size(texts)) for ids in (before, after))
         ids = tf.concat([*before, content, *after], axis=1)
-        # At least one row: reshaping an empty tensor to an unknown size is undefined.
+        # At least one row, because reshaping an empty tensor to an unknown size is undefined.
         rows, length = tf.unstack(tf.maximum(ids.bounding_shape(out_type=tf.int32), 1))
         if self._jit_compile:
             rows = tf.gather(POWERS_OF_TWO, tf.searchsorted(POWERS_OF_TWO, [rows])[0])
@@ -152,12 +161,12 @@ class TranslationModule(tf.Module):
         return ids.to_tensor(config.pad_id, shape=tf.stack([rows, length]))
 
     def _decode(self, ids_RL):
-        """Return the text of each row of ids, up to its EOS."""
+        """Return the text of each row of ids (R, L), up to EOS."""
         config = self._config
         is_end_RL = tf.reduce_any([ids_RL == end for end in config.eos_ids], axis=0)
         is_text_RL = tf.cumsum(tf.cast(is_end_RL, tf.int32), axis=1) == 0
         is_text_RL &= (ids_RL != config.pad_id) & (ids_RL != config.bos_id)
-        # The vocabulary of an imported model may be larger than its tokenizer's: rounded up.
+        # An imported model may have more ids than its tokenizer, as its vocabulary is rounded up.
         is_text_RL &= ids_RL < self._target.size
         return self._target.detokenize(tf.ragged.boolean_mask(ids_RL, is_text_RL))
 
@@ -192,7 +201,7 @@ class ManyLanguagesModule(TranslationModule):
             tf.debugging.assert_equal(
                 tf.size(codes), tf.size(texts), "languages and texts must have the same length"
             )
-            # Replace the language token of the frame by that of each row's language.
+            # Replace the language token of the frame by the tokens of the rows' languages.
             before, after = ([*part] for part in frame)
             (before or after)[-1] = tokens_B
             frames.append((before, after))
@@ -201,19 +210,22 @@ class ManyLanguagesModule(TranslationModule):
 
 
 def _with_lists(search, translator):
-    """Return `find(source, max_lengths, prefix=None)` with the arrays of the shortlist, if any."""
+    """Return a search as a function `find(source, limits, first=None)`.
+
+    It includes the arrays of the translator's shortlist if the search uses it.
+    """
     find = translation_function(search, translator.model)
     lists = [tf.constant(x, tf.int32) for x in shortlist_arrays(search, translator.shortlist)]
     return lambda source, limits, first=None: find(source, limits, first, None, None, *lists)
 
 
 def _columns(ids, rows):
-    """Return a column (B, 1) for each of `ids`, an id or a tensor of ids (B,)."""
+    """Return a column (B, 1) for each of `ids`, each one id or a tensor of ids (B,)."""
     return [tf.broadcast_to(tf.reshape(id_, [-1, 1]), [rows, 1]) for id_ in ids]
 
 
 def main() -> None:
-    """Run the export that the first command-line argument describes in JSON."""
+    """Write the SavedModel that the first command-line argument describes in JSON."""
     task = json.loads(sys.argv[1])
     try:
         translator = Translator.load(task["folder"], **task["languages"])

@@ -1,4 +1,4 @@
-"""Export a translator or a language model to a folder that `transformers` loads."""
+"""Export of a translator or a language model to a folder that `transformers` can load."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def hugging_face(
     print(tokenizer.batch_decode(found, skip_special_tokens=True))
     ```
 
-    An imported model is written in its original family. A model trained here is written as Marian,
-    with Marian's tokenizer; a pre-norm model as Pegasus, which is Marian with pre-norm.
-    `hub.standard` describes how its weights are converted. A language model is written in
-    its family, with `tokenizer.json` and all its end tokens.
+    An imported model is written in its original family. A translator trained here is written as
+    Marian with Marian's tokenizer; if it is pre-norm, as Pegasus, which is Marian with pre-norm.
+    `hub.standard` describes the conversion of its weights. A language model is written in its
+    family, with `tokenizer.json` and all its end tokens.
 
     Args:
         folder: A folder written by `Translator.save` or `CausalLM.save`.
@@ -48,8 +48,8 @@ def hugging_face(
         The path `out`.
 
     Raises:
-        ValueError: If `folder` is not one of these, or no family of `transformers` supports
-            its model or tokenizer; the message names the option that is not supported.
+        ValueError: If `folder` is not such a folder, or no family of `transformers` supports its
+            model or tokenizer; the message names the unsupported option.
         FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
     """
     out = Path(out)
@@ -62,6 +62,7 @@ def hugging_face(
 
 
 def _write_language_model(folder, out):
+    """Write a language model's weights, tokenizer and options for `transformers`."""
     writer = CausalLM.load(folder, precision="float32")
     config, tokenizer = writer.model.config, writer.tokenizer
     write_checkpoint(out, config, weights_of(writer.model))
@@ -74,11 +75,12 @@ def _write_language_model(folder, out):
     if writer.template is not None:
         writer.template.save(out)
     generation = {f"{name}_id": i for name, i in ids.items()} | {"eos_token_id": config.eos_id}
-    own = _fields_of(writer.options({}), writer.search, config.eos_id)
-    write_json(out / GENERATION, generation | own)
+    fields = _fields_of(writer.options({}), writer.search, config.eos_id)
+    write_json(out / GENERATION, generation | fields)
 
 
 def _write_translator(folder, out):
+    """Write a translator's weights, tokenizer and search options for `transformers`."""
     translator = Translator.load(folder, precision="float32")
     config, weights = translator.model.config, weights_of(translator.model)
     if isinstance(config, TransformerConfig):
@@ -95,16 +97,16 @@ def _write_translator(folder, out):
     else:
         generation |= dict(forced_eos_token_id=config.eos_id, num_beams=4)
         generation |= dict(max_length=config.max_length)
-    # BART's texts begin with <s>.
+    # In BART, each text begins with <s>.
     if getattr(tokenizer, "first_id", None) is not None and search.forced_first is None:
         generation["forced_bos_token_id"] = tokenizer.first_id
-    # As in this library, padding and BOS are never generated.
+    # Padding and BOS are never generated, as in our own search.
     if never := sorted({config.pad_id, config.bos_id} - {*config.eos_ids}):
         generation["bad_words_ids"] = [[i] for i in never]
     write_checkpoint(out, config, weights)
     write_tokenizer(out, tokenizer)
     tasks = getattr(tokenizer, "model", {}).get("task_specific_params")
-    if tasks:  # T5's prompts; here they belong to the tokenizer, there to the model's config
+    if tasks:  # T5's prompts: part of our tokenizer, but of the model's config in `transformers`
         theirs = read_json(out / CONFIG)
         write_json(out / CONFIG, theirs | {"task_specific_params": tasks})
     write_json(out / GENERATION, generation)
@@ -120,38 +122,44 @@ _SAME = {
         )
     },
 }
+# Options that `_fields_of` translates itself.
+_OTHERWISE_NAMED = ("scoring", "forced_eos", "forced_first", "max_length", "min_length")
 
 
 def _fields_of(search: SearchOptions, chosen: Collection[str], eos_id: Any) -> dict[str, Any]:
-    """Return the fields of a `generation_config.json` with which `generate()` searches alike.
+    """Return the fields of `generation_config.json` that make `generate()` search like ours.
 
     Args:
         search: Options of our search.
-        chosen: Names of the options that a folder has; the others are left to `transformers`.
-        eos_id: EOS, which is forced at the maximum length if the options say so.
+        chosen: Names of the options that the folder sets; for most of the others, the defaults of
+            `transformers` are left.
+        eos_id: Id or ids of EOS, which is forced at the maximum length if the options say so.
 
     Raises:
-        ValueError: If an option of the folder has no counterpart.
+        ValueError: If the folder sets an option that `transformers` does not have.
     """
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     require("scoring" not in chosen or search.scoring != "wu", "scoring", "wu", "transformers")
-    for ours, theirs in _SAME.items():
-        if ours in chosen and hasattr(search, ours):
-            value = getattr(search, ours)
-            found[theirs] = list(value) if isinstance(value, tuple) else value
+    kept = {*_SAME, *_OTHERWISE_NAMED, *search.names(draws=True)}
+    for name, value in search.changed({name: getattr(search, name) for name in chosen}).items():
+        accepted = f"{getattr(type(search)(), name)!r}, for `transformers` does not have it"
+        require(name in kept, name, value, accepted)
+    for option, field in _SAME.items():
+        if option in chosen and hasattr(search, option):
+            value = getattr(search, option)
+            fields[field] = list(value) if isinstance(value, tuple) else value
     if search.temperature is not None:
-        found |= {"do_sample": True, "top_k": search.top_k, "top_p": search.top_p}
-        found |= {"temperature": search.temperature}
-        found |= {"min_p": search.min_p} if search.min_p else {}
+        fields |= {name: getattr(search, name) for name in search.names(draws=True)}
+        fields = {"do_sample": True, **fields}
     if search.forced_eos:
-        found["forced_eos_token_id"] = eos_id
+        fields["forced_eos_token_id"] = eos_id
     if isinstance(search, Search):
         for name in ("max_length", "min_length"):
             if value := getattr(search, name):
-                found[name] = value + 1
+                fields[name] = value + 1
         if search.forced_first:
-            (found["forced_bos_token_id"],) = search.forced_first
+            (fields["forced_bos_token_id"],) = search.forced_first
     elif isinstance(search, Generation) and search.max_length is not None:
-        found["max_length"] = search.max_length
-        found.pop("max_new_tokens", None)
-    return found
+        fields["max_length"] = search.max_length
+        fields.pop("max_new_tokens", None)
+    return fields

@@ -1,4 +1,4 @@
-"""Export a translator to ONNX graphs, for onnxruntime and other ONNX runtimes."""
+"""Export of a translator to ONNX graphs, for onnxruntime and other ONNX runtimes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keras_transformer.translate import engines
 from keras_transformer.translate.engines.carried import ONNX
 from keras_transformer.translate.translator import Translator
 
-RUNNER = Path(engines.__file__).with_name("onnx_runner.py")  # needs no file of this package
+RUNNER = Path(engines.__file__).with_name("onnx_runner.py")  # a program without this package
 
 
 def onnx(
@@ -25,7 +25,7 @@ def onnx(
     target_language: str | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Write an encoder, a decoder step with its cache, and a small program that runs them.
+    """Write ONNX graphs of the encoder and of a decoder step, and a small program that runs them.
 
     ```bash
     pip install numpy onnxruntime sentencepiece
@@ -33,20 +33,20 @@ def onnx(
     ```
 
     - `encoder.onnx`: `source_ids` (B, S) int64 -> `source_mask`, and `cross_key_i`,
-      `cross_value_i` (B, N, S, H) of each decoder block;
+      `cross_value_i` (B, N, S, H) for each decoder block i;
     - `decoder.onnx`: `token_ids` (B, 1) int64, the encoder's outputs, and `past_key_i`,
       `past_value_i` (B, N, T, H), T >= 0 -> `logits` (B, V) and `present_key_i`, `present_value_i`
       (B, N, T + 1, H);
     - `translator.json`: special ids, vocabularies, and the special tokens around a text;
     - `source.spm` and `target.spm`: the SentencePiece models;
-    - `translate.py`: a beam search in NumPy, to run as it is or to copy from.
+    - `translate.py`: a beam search in NumPy, to run or to copy from.
 
-    The export runs PyTorch in a separate process, whatever backend runs here.
+    The export runs PyTorch in a separate process; any backend may be active here.
 
     Args:
         folder: A folder written by `Translator.save`.
         out: The folder to write.
-        source_language, target_language: The languages between which the program translates, as in
+        source_language, target_language: Languages to translate from and into, see
             `Translator.load`.
         overwrite: Whether to replace `out` if it exists.
 
@@ -56,8 +56,8 @@ def onnx(
     Raises:
         ImportError: If PyTorch, `onnx` or `onnxscript` is missing.
         ValueError: If `folder` is not a saved translator, its weights are quantized, its tokenizer
-            has no SentencePiece model, a language is missing, or the folder's own search has an
-            option that the program lacks.
+            has no SentencePiece model, a language is missing, or the folder has a search option
+            that the program does not support.
         FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
         RuntimeError: If the export itself fails.
     """

@@ -1,4 +1,4 @@
-"""A model as two ONNX graphs, traced by PyTorch; `export.onnx` runs this in a process."""
+"""A model as two ONNX graphs, traced by PyTorch; run as a program by `export.onnx`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from keras_transformer.export.saved_model import BAD_INPUT
 from keras_transformer.models import EncoderDecoder
 from keras_transformer.translate.translator import Translator
 
-OPSET = 18
-# Bytes of weights above which they are stored beside the graph's file, which is limited to 2 GB.
+OPSET = 18  # version of ONNX's operators
+# Size in bytes above which weights are in a separate file: the graph's file is limited to 2 GB.
 LARGEST = 1_500_000_000
 
 
 class EncoderGraph(torch.nn.Module):
-    """The encoder: maps source ids (B, S) to the source mask and the cross-attention caches.
+    """The encoder, which maps source ids (B, S) to the source mask and the cross-attention caches.
 
     The caches are the keys and values (B, N, S, H) of each decoder block.
 
@@ -42,9 +42,9 @@ class EncoderGraph(torch.nn.Module):
 
 
 class DecoderGraph(torch.nn.Module):
-    """A decoder step: maps one token per row (B, 1) and caches (B, N, T, H) to logits (B, V).
+    """A decoder step, which maps a token per row (B, 1) and caches (B, N, T, H) to logits (B, V).
 
-    It also returns the caches with the token's keys and values appended.
+    It also returns the caches with the keys and values of the token appended.
 
     Args:
         model: The model.
@@ -57,6 +57,7 @@ class DecoderGraph(torch.nn.Module):
     def forward(
         self, token_ids: Any, source_mask: Any, cross: Sequence[Any], past: Sequence[Any]
     ) -> tuple[Any, ...]:
+        """Return the logits (B, V) of the next token, and the self-attention caches."""
         pairs = list(zip(cross[::2], cross[1::2], past[::2], past[1::2], strict=True))
         caches = [
             {"cross": {"key": a, "value": b}, "self": {"key": c, "value": d}}
@@ -70,7 +71,7 @@ class DecoderGraph(torch.nn.Module):
 
 
 def names(kind: str, layers: int) -> list[str]:
-    """Return the names of the inputs or outputs of a kind: a key and a value for each block."""
+    """Return names of inputs or outputs: `<kind>_key_i` and `<kind>_value_i` for each block i."""
     return [f"{kind}_{x}_{i}" for i in range(layers) for x in ("key", "value")]
 
 
@@ -119,7 +120,7 @@ def _save(program, path, external_data):
 
 
 def main() -> None:
-    """Run the export that the first command-line argument describes in JSON."""
+    """Write the ONNX graphs that the first command-line argument describes in JSON."""
     task = json.loads(sys.argv[1])
     try:
         translator = Translator.load(task["folder"], "float32")

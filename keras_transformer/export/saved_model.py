@@ -1,4 +1,4 @@
-"""Export a translator to a TensorFlow SavedModel of strings, from any backend."""
+"""Export of a translator to a TensorFlow SavedModel with strings as inputs, from any backend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import check_free, replacing
 
-BAD_INPUT = 65  # exit status of the exporting process if its input is wrong
+BAD_INPUT = 65  # exit status of the exporting process for invalid input
 
 
 @spelled_out(Search, TRANSLATE)
@@ -32,7 +32,7 @@ def saved_model(
     overwrite: bool = False,
     **options: Any,
 ) -> Path:
-    """Write the SavedModel `<out>/<version>`, where TensorFlow Serving looks for it.
+    """Write the SavedModel `<out>/<version>`, as TensorFlow Serving expects it.
 
     ```python
     path = export.saved_model("saved_models/grammar", "serving/grammar")
@@ -44,30 +44,30 @@ def saved_model(
     The signatures take any number B of texts, including 0:
 
     - `serving_default` and `translate`: `texts` (B,) -> `translations` (B,);
-    - `nbest`: `texts` (B,) -> `translations` (B, beam_size) and their `scores`, best first,
-      filled up with "" of score -1e9;
+    - `nbest`: `texts` (B,) -> `translations` (B, beam_size) and `scores` (B, beam_size), best
+      first; missing translations are "" with the score -1e9;
     - `score`: `sources` (B,), `targets` (B,) -> `scores` (B,), log p(target | source);
     - `translate_between`, for M2M-100, NLLB-200 and mBART-50: `texts`, `source_languages` and
       `target_languages` (B,) -> `translations` (B,).
 
     The results are those of `Translator.translate`, `nbest` and `score`. A text longer than the
-    model's `max_length` is cut without a warning; in `score` it is an error. All texts of a call
-    form one batch. The SavedModel includes warmup requests, which TensorFlow Serving runs before it
-    answers other requests.
+    model's `max_length` is cut without a warning, except in `score`, which raises an error. All
+    texts of a call form one batch. The SavedModel includes warmup requests, which TensorFlow
+    Serving runs before it answers other requests.
 
-    The export runs TensorFlow in a separate process, on the CPU, whatever backend runs here. The
-    SavedModel runs on any device.
+    The export runs TensorFlow in a separate process on the CPU; any backend may be active here.
+    The SavedModel runs on any device.
 
     Args:
         folder: A folder written by `Translator.save`.
-        out: The folder of the served model; its name is the model's name.
+        out: The folder of the served model; the name of the folder is the model's name.
         version: A whole number, at least 1; TensorFlow Serving loads the highest.
-        source_language, target_language: As in `Translator.load`.
-        jit_compile: Whether to compile search and score with XLA, for GPUs. Compiling each new
-            shape takes seconds, so lengths are padded to multiples of 16 and batches to powers of
-            two.
+        source_language, target_language: See `Translator.load`.
+        jit_compile: Whether to compile search and score with XLA, for GPUs. Compiling a new shape
+            takes seconds, so lengths are padded to multiples of 16, and batches to powers of two.
         overwrite: Whether to replace this version if it exists.
-        options: Search options, as in `Translator.translate`; else those of the folder.
+        options: Search options, see `Translator.translate`; options not given are those of the
+            folder.
 
     Returns:
         The path `<out>/<version>`.
@@ -85,7 +85,7 @@ def saved_model(
     for name in ("tensorflow", "tensorflow_text"):
         if importlib.util.find_spec(name) is None:
             raise missing("exporting a SavedModel", "tensorflow")
-    config = read_config(folder, "translator")  # refused before TensorFlow starts
+    config = read_config(folder, "translator")  # a wrong folder fails before TensorFlow starts
     search = Search.of(options, TRANSLATE, Search.saved(config, Path(folder, CONFIG)))
     path = Path(out, str(version))
     check_free(path, overwrite)
@@ -103,16 +103,16 @@ def saved_model(
 
 
 def run_elsewhere(module: str, task: dict, backend: str) -> None:
-    """Run a module of this package in a process whose Keras uses another backend.
+    """Run a module of this package in a process with another Keras backend.
 
     Args:
-        module: The module, which takes `task` as JSON in its first command-line argument.
-        task: The task; its "folder" is named in errors.
+        module: The module, which gets `task` as JSON in its first command-line argument.
+        task: Arguments of the module, plain values; errors name its "folder".
         backend: The Keras backend of the process.
 
     Raises:
-        ValueError: If the process ends with status `BAD_INPUT`; with what it printed.
-        RuntimeError: If it ends with another status than 0; with the end of its stderr.
+        ValueError: If the process ends with status `BAD_INPUT`; the message is its output.
+        RuntimeError: If it ends with another status than 0; the message has the end of its stderr.
     """
     environment = {
         **os.environ,

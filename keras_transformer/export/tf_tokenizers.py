@@ -1,4 +1,4 @@
-"""The source and the target side of a tokenizer as TensorFlow functions, by tensorflow-text."""
+"""Tokenizers as TensorFlow functions: one module per side, source or target, on tensorflow-text."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from keras_transformer.text.pieces import SPACE, SentencePieces
 
 
 class SentencePieceSide(tf.Module):
-    """A side of a tokenizer whose ids are those of its SentencePiece model.
+    """One side of a tokenizer, source or target, with the ids of its SentencePiece model.
 
     Args:
-        model: The serialized model.
-        name: A unique name. Without names, two tokenizers both become the first one when they are
-            loaded (tensorflow/text issue 1304, open in 2.21).
+        model: The serialized SentencePiece model.
+        name: A unique name. Without names, loading gives the first of two tokenizers twice
+            (tensorflow/text issue 1304, open in 2.21).
     """
 
     def __init__(self, model: bytes, name: str):
@@ -35,12 +35,12 @@ class SentencePieceSide(tf.Module):
 
 
 class PiecesSide(tf.Module):
-    """A side whose ids come from a separate vocabulary, as in pretrained models.
+    """One side of a tokenizer whose ids are in a separate vocabulary, as in pretrained models.
 
     Args:
-        pieces: The pieces of this side, with their SentencePiece model.
+        pieces: The vocabulary of this side, with its SentencePiece model.
         skipped: Ids that `detokenize` leaves out.
-        name: A unique name, as in `SentencePieceSide`.
+        name: A unique name, see `SentencePieceSide`.
     """
 
     def __init__(self, pieces: SentencePieces, skipped: set[int], name: str):
@@ -59,7 +59,7 @@ class PiecesSide(tf.Module):
         if not self._symbols:
             pieces = self._tokenizer.tokenize(texts)
             return pieces.with_flat_values(self._ids.lookup(pieces.flat_values))
-        # Mark the symbols with \0 and split there: each segment is a symbol or plain text.
+        # Put \0 around symbols and split there: each segment is then a symbol or plain text.
         marked = tf.strings.regex_replace(texts, f"(?s)({self._symbols})", "\0\\1\0")
         segments = tf.strings.split(marked, "\0")
         flat = segments.flat_values
@@ -77,13 +77,13 @@ class PiecesSide(tf.Module):
         ids = tf.ragged.boolean_mask(ids, is_text)
         pieces = tf.ragged.map_flat_values(tf.gather, tf.constant(self._surfaces), ids)
         texts = tf.strings.reduce_join(pieces, axis=1)
-        # Byte tokens may form invalid UTF-8; transcoding replaces it.
+        # Byte tokens may form invalid UTF-8, which transcoding replaces by U+FFFD.
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
         return tf.strings.strip(tf.strings.regex_replace(texts, SPACE, " "))
 
 
 def side_of(tokenizer: Tokenizer, language: str) -> tf.Module:
-    """Return a side of a tokenizer as a TensorFlow module.
+    """Return one side of a tokenizer as a TensorFlow module.
 
     Args:
         tokenizer: The tokenizer.

@@ -1,7 +1,7 @@
-"""Warmup requests, which TensorFlow Serving sends to a SavedModel before it answers others.
+"""Warmup requests, which TensorFlow Serving runs on a SavedModel before it answers other requests.
 
 The file is a TFRecord of `tensorflow.serving.PredictionLog` messages (apis/prediction_log.proto,
-predict.proto and model.proto of TensorFlow Serving). This module encodes the four nested fields
+predict.proto and model.proto of TensorFlow Serving). This module encodes their nested fields
 itself, so that the package tensorflow-serving-api is not needed.
 """
 
@@ -30,7 +30,7 @@ def write_warmup(path: Path, model_name: str, batches: Iterable[Sequence[str]]) 
 
 
 def prediction_log(model_name: str, signature_name: str, texts: Sequence[str]) -> bytes:
-    """Return a serialized PredictionLog with one predict request whose input is `texts`."""
+    """Return a serialized PredictionLog with one predict request, whose input is `texts`."""
     model_spec = _field(1, model_name.encode()) + _field(3, signature_name.encode())
     tensor = tf.make_tensor_proto(texts, dtype=tf.string).SerializeToString()
     named_input = _field(1, b"texts") + _field(2, tensor)
@@ -39,7 +39,7 @@ def prediction_log(model_name: str, signature_name: str, texts: Sequence[str]) -
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """Return a length-delimited field of a protocol buffer: tag, length as varint, content."""
+    """Return a serialized field of a protocol buffer: tag, length as varint, content."""
     length, varint = len(content), b""
     while length > 127:
         varint += bytes([length & 127 | 128])

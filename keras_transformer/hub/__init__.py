@@ -1,1 +1,1 @@
-"""Formats of other programs, read and written."""
+"""Readers and writers of the model formats of other programs."""

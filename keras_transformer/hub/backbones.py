@@ -70,11 +70,11 @@ def _attention(ours: str, theirs: str, cross: bool = False) -> dict[str, Any]:
     return output | {f"{ours}/query_key_value": (query, key, value)}
 
 
-def _block(ours: str, theirs: str, attention: str, own: str, norm: str = "layer_norm"):
+def _block(ours: str, theirs: str, attention: str, name: str, norm: str = "layer_norm"):
     """Map a block like KerasHub's `TransformerEncoder` or `TransformerDecoder`."""
     return {
-        **_attention(f"{ours}/{own}", f"{theirs}/{attention}"),
-        f"{ours}/{own}_norm/norm": f"{theirs}/self_attention_{norm}",
+        **_attention(f"{ours}/{name}", f"{theirs}/{attention}"),
+        f"{ours}/{name}_norm/norm": f"{theirs}/self_attention_{norm}",
         f"{ours}/feed_forward/hidden": f"{theirs}/feedforward_intermediate_dense",
         f"{ours}/feed_forward/output": f"{theirs}/feedforward_output_dense",
         f"{ours}/feed_forward_norm/norm": f"{theirs}/feedforward_{norm}",

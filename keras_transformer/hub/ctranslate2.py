@@ -131,8 +131,8 @@ class _Filler:
             name = "attention" if side == "encoder" else "self_attention"
             self.attention(layer.self_attention, f"{block}/{name}", ["query_key_value"])
             if self.is_t5:
-                own = f"_{i}" if config.positions_by_layer else ""
-                table = self.weights[f"{side}/relative_bias{own}/embedding/embeddings"]
+                suffix = f"_{i}" if config.positions_by_layer else ""
+                table = self.weights[f"{side}/relative_bias{suffix}/embedding/embeddings"]
                 layer.self_attention.relative_attention_bias = table
                 farthest = np.dtype("int32").type(config.max_distance)
                 layer.self_attention.relative_attention_max_distance = farthest
@@ -205,6 +205,7 @@ class _Filler:
         return self._own_table("decoder" if self.shared else side)
 
     def _positions(self, side):
+        """Return the table of positions of one side: learned, or sinusoids."""
         config = self.config
         offset = config.position_offset
         if config.positions == "learned":

@@ -30,8 +30,8 @@ def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
         ValueError: If the family is not supported; lists those that are.
     """
     kind = config.get("model_type")
-    fits = isinstance(kind, str) and kind in FAMILIES
-    require(fits, f"model_type in {where}", kind, f"one of {sorted(FAMILIES)}")
+    is_known = isinstance(kind, str) and kind in FAMILIES
+    require(is_known, f"model_type in {where}", kind, f"one of {sorted(FAMILIES)}")
     names = config.get("architectures")
     first = names[0] if isinstance(names, list) and names else None
     return VARIANTS.get((kind, first), FAMILIES[kind]) if isinstance(first, str) else FAMILIES[kind]
@@ -57,12 +57,12 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
     names = _without_copies(family, checkpoint)
     with _naming(folder / CONFIG, family.in_their_words):
         config = family.read(theirs, names)
-        stored = len(names), checkpoint.size // 2  # a number has 16 bits or more
-        check_sizes(config, *stored)
+        count, numbers = len(names), checkpoint.size // 2  # a number has 16 bits or more
+        check_sizes(config, count, numbers)
         rules = family.rules(config)
     names, read = _renamed(family, rules, checkpoint, names)
     _check_names(family, rules, names, folder)
-    with _naming(folder / CONFIG, family.in_their_words), sized_by(config, *stored):
+    with _naming(folder / CONFIG, family.in_their_words), sized_by(config, count, numbers):
         model = family.model(config, dtype=dtype)
     _assign(model, rules, read, folder)
     return model
@@ -85,8 +85,8 @@ def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
         raise ValueError(f"{path} must hold an object, got {type(theirs).__name__}")
     family = family_of(theirs, path)
     for name in ("quantization_config", "compression_config"):
-        if (found := theirs.get(name)) is not None:
-            method = found.get("quant_method") if isinstance(found, dict) else found
+        if (entry := theirs.get(name)) is not None:
+            method = entry.get("quant_method") if isinstance(entry, dict) else entry
             raise ValueError(
                 f"{path} has a {name} with the method {method!r:.200}: quantized weights are not "
                 f"supported; {PLAIN}"
@@ -100,7 +100,7 @@ def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
 
 @contextlib.contextmanager
 def _naming(path, translate=str):
-    """Add the path of a `config.json` to errors that are raised inside; translate the others."""
+    """Add the path of a `config.json` to errors of the body, and `translate` their messages."""
     try:
         yield
     except KeyError as error:
@@ -123,10 +123,11 @@ def _with_token_ids(folder, theirs):
 
 
 def _check_names(family, rules, names, where):
+    """Raise ValueError if tensors are missing, or the model lacks some of them."""
     needed = {name for rule in rules for name in rule.names}
     if missing := sorted(needed - names):
-        own = [name for name in missing if name in family.aliases]
-        reason = f"; {own[0]} may be missing if tie_word_embeddings is true" if own else ""
+        aliases = [name for name in missing if name in family.aliases]
+        reason = f"; {aliases[0]} may be missing if tie_word_embeddings is true" if aliases else ""
         raise ValueError(f"the weights in {where} lack {_some(missing)}{reason}")
     if unknown := sorted(names - needed):
         raise ValueError(
@@ -145,7 +146,7 @@ def _assign(model, rules, read, where):
 
 
 def _without_copies(family, checkpoint):
-    """Return the names without aliases of a tensor that is present and equal."""
+    """Return the names of the tensors, without aliases that equal the tensor they repeat."""
     names = checkpoint.names()
     for alias, holders in family.aliases.items():
         holder = next((name for name in holders if name in names), None)
@@ -202,7 +203,7 @@ def write_checkpoint(
     weights: Mapping[str, np.ndarray],
     kind: str | None = None,
 ) -> None:
-    """Write a config, and weights by Keras path, like `write_model`."""
+    """Write a checkpoint like `write_model`, from a config and weights by Keras path."""
     kind = _kind_of(config, kind)
     family = _writer(kind, config)
     tensors: dict[str, np.ndarray] = {}
@@ -221,7 +222,7 @@ def write_checkpoint(
 
 
 def rules_of(config: Any) -> list[Rule]:
-    """Return the rules of the weights of a model, between ours and those of its checkpoint.
+    """Return the rules that map our weights of a model to those of its checkpoint.
 
     Raises:
         ValueError: If no supported checkpoint can hold such a model.
@@ -233,10 +234,10 @@ def _kind_of(config, kind=None):
     """Return the first kind of checkpoint, or the given one, that can hold models of a config."""
     if kind is not None and kind not in FAMILIES:
         raise ValueError(f"kind must be one of {sorted(FAMILIES)} or None, got {kind!r}")
-    problems = {one: _difference(one, config) for one in ([kind] if kind else FAMILIES)}
-    kind = next((one for one, problem in problems.items() if problem is None), None)
+    problems = {name: _difference(name, config) for name in ([kind] if kind else FAMILIES)}
+    kind = next((name for name, problem in problems.items() if problem is None), None)
     if kind is None:
-        reasons = "; ".join(f"{one}: {problem}" for one, problem in problems.items())
+        reasons = "; ".join(f"{name}: {problem}" for name, problem in problems.items())
         raise ValueError(f"the model cannot be written as a Hugging Face checkpoint. {reasons}")
     return kind
 

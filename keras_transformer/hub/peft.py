@@ -20,17 +20,17 @@ CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _PREFIX, _A, _B = "base_model.model.", ".lora_A.weight", ".lora_B.weight"
 # The names of the tensors tell which modules an adapter changes.
 _MODULES = ("target_modules", "exclude_modules", "layers_to_transform", "layers_pattern")
-# How the two factors began, if that left the base as it was. "pissa", "olora", "corda", "loftq" and
-# "lora_ga" changed it, so the adapter is not one of the base that it names.
+# Initializations of the two factors that leave the base unchanged. "pissa", "olora", "corda",
+# "loftq" and "lora_ga" change it, so their adapters do not fit the base that they name.
 _BEGINNINGS = (True, False, None, "gaussian", "eva", "orthogonal", "mica")
-TABLE = FieldTable(  # of PEFT 0.21
+TABLE = FieldTable(  # fields of PEFT 0.21
     read=("r", "lora_alpha", "use_rslora"),
     harmless=(
         *_MODULES,
         *("task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision"),
         *("inference_mode", "lora_dropout", "runtime_config", "megatron_core", "qalora_group_size"),
-        *("loftq_config", "eva_config", "corda_config", "lora_ga_config"),  # of the beginning
-        "fan_in_fan_out",  # the layers of the base tell
+        *("loftq_config", "eva_config", "corda_config", "lora_ga_config"),  # for the initialization
+        "fan_in_fan_out",  # the layers of the base decide
     ),
     refused={
         "peft_type": ("LORA",),
@@ -64,7 +64,8 @@ def read_peft(folder: str | os.PathLike, model: Any) -> Adapter:
 
     Raises:
         FileNotFoundError: If a file is missing.
-        ValueError: If a file is broken, the adapter is no plain LoRA, or does not fit the model.
+        ValueError: If a file is broken, the adapter is not plain LoRA, or it does not fit the
+            model.
     """
     path = Path(folder, CONFIG)
     theirs = read_json(path)
@@ -105,7 +106,7 @@ def _pair(arrays, module):
 
 
 def _joined(rule, pairs, shape, scale):
-    """Return A (D, R) and B (R, F) of our kernel, of which each projection has some columns."""
+    """Return A (D, R) and B (R, F) of our kernel; each projection has a part of its columns."""
     empty = rule.give(np.broadcast_to(np.float32(0), shape))  # their weights, for the shapes
     turned = rule.layout == "transposed"
     total = sum(len(a) for a, _ in pairs.values())
@@ -116,8 +117,8 @@ def _joined(rule, pairs, shape, scale):
         if name in pairs:
             a, b = pairs[name]
             accepted = f"{(len(a), inputs)} and {(outputs, len(a))}"
-            fits = a.shape == (len(a), inputs) and b.shape == (outputs, len(a))
-            require(fits, f"the shapes of {name}", (a.shape, b.shape), accepted)
+            has_shapes = a.shape == (len(a), inputs) and b.shape == (outputs, len(a))
+            require(has_shapes, f"the shapes of {name}", (a.shape, b.shape), accepted)
             part[:, start : start + len(a)] = b
             firsts.append(scale * a)
             start += len(a)

@@ -25,7 +25,7 @@ def read_preprocessor(
     Args:
         folder: Folder of the checkpoint.
         part: Name of the part: "image_processor" or "feature_extractor".
-        table: What is done with each field.
+        table: Table of the fields that are read, harmless or refused.
 
     Raises:
         ValueError: If a file is broken, or a field has a value that is not supported; names it.

@@ -1,4 +1,4 @@
-"""Fields of the files of a folder of sentence-transformers, and what is done with each."""
+"""Fields in the files of a folder of sentence-transformers: read, harmless, or refused."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OF_SETTINGS = FieldTable(
 OF_MODULE = FieldTable(
     read=("path", "type"), harmless=("idx", "name"), refused={"kwargs": ([], None)}
 )
-LEGACY_POOLINGS = {  # in the order of the vectors that several give
+LEGACY_POOLINGS = {  # in the order in which several vectors are joined
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
     "pooling_mode_mean_tokens": "mean",

@@ -58,14 +58,15 @@ def is_scorer(folder: str | os.PathLike) -> bool:
 def read_sentence_model(
     folder: str | os.PathLike, d_model: int
 ) -> tuple[tuple[str, ...], Embedding, bool] | None:
-    """Return how a folder of sentence-transformers makes vectors; None for other folders.
+    """Return pooling and later steps of a folder of sentence-transformers; None for others.
 
     Args:
         folder: The folder.
         d_model: Width of its encoder.
 
     Returns:
-        The modes of the pooling, all that comes after it, and whether texts are put in lower case.
+        The modes of the pooling, an `Embedding` with all later steps and the settings, and whether
+        texts are lower-cased.
 
     Raises:
         FileNotFoundError: If a file that `modules.json` names is missing.
@@ -77,9 +78,9 @@ def read_sentence_model(
     if modules is None or is_scorer(folder):
         return None
     kinds = [kind for kind, _ in modules]
-    fits = kinds[:2] == ["Transformer", "Pooling"] and set(kinds[2:]) <= set(NAMES[2:])
+    has_kinds = kinds[:2] == ["Transformer", "Pooling"] and set(kinds[2:]) <= set(NAMES[2:])
     accepted = "Transformer, Pooling and then any of " + ", ".join(NAMES[2:])
-    require(fits, f"the modules in {folder / MODULES}", kinds, accepted)
+    require(has_kinds, f"the modules in {folder / MODULES}", kinds, accepted)
     length, lowercase = read_limits(folder, OF_TRANSFORMER, modules[0][1])
     modes, include_prompt = _pooling(modules[1][1] / "config.json", d_model)
     steps, width = [], d_model * len(modes)
@@ -95,9 +96,9 @@ def read_sentence_model(
     path = folder / SETTINGS
     require(similarity in SIMILARITIES, f"similarity_fn_name in {path}", similarity, known)
     dimension = settings.get("truncate_dim")
-    fits = dimension is None or (type(dimension) is int and dimension > 0)
+    is_length = dimension is None or (type(dimension) is int and dimension > 0)
     accepted = "a whole number of at least 1, or null"
-    require(fits, f"truncate_dim in {path}", dimension, accepted)
+    require(is_length, f"truncate_dim in {path}", dimension, accepted)
     try:
         embedding = Embedding(
             steps=tuple(steps),
@@ -133,7 +134,7 @@ def read_scorer(folder: str | os.PathLike) -> tuple[int | None, bool]:
 
 
 def with_activation(folder: str | os.PathLike, theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a `config.json` with the activation of a cross-encoder in its other files, if any."""
+    """Return the fields of a `config.json`, with the activation in a cross-encoder's settings."""
     name = settings_of(folder).get("activation_fn") if Path(folder, MODULES).is_file() else None
     return {**theirs} | ({"sentence_transformers": {"activation_fn": name}} if name else {})
 
@@ -141,12 +142,12 @@ def with_activation(folder: str | os.PathLike, theirs: Mapping[str, Any]) -> dic
 def read_limits(
     folder: Path, table: FieldTable, place: Path | None = None
 ) -> tuple[int | None, bool]:
-    """Return the maximum tokens of a text, None if there is no limit, and whether case is removed.
+    """Return the maximum tokens of a text, or None for no limit, and whether texts are lower-cased.
 
     Args:
         folder: Folder of the model.
         table: Table of the fields of its `sentence_bert_config.json`.
-        place: Folder of its first module; None: the same.
+        place: Folder of its first module; None: the folder of the model.
     """
     places = [(place or folder) / name for name in TRANSFORMERS]
     path = next((path for path in places if path.is_file()), places[0])
@@ -158,8 +159,8 @@ def read_limits(
         length = options.get("model_max_length") if isinstance(options, dict) else None
         # A tokenizer without a limit has 10 ** 30.
         length = int(length) if isinstance(length, int | float) and length < 1e9 else None
-    fits = length is None or (type(length) is int and length > 0)
-    require(fits, f"max_seq_length in {path}", length, "a whole number of at least 1, or null")
+    is_length = length is None or (type(length) is int and length > 0)
+    require(is_length, f"max_seq_length in {path}", length, "a whole number of at least 1, or null")
     lowercase = facts.get("do_lower_case", False)
     flags = (True, False, None)
     require(lowercase in flags, f"do_lower_case in {path}", lowercase, "true or false")
@@ -174,21 +175,22 @@ def _modules(folder):
     modules = read_json(path)
     plain = isinstance(modules, list) and all(isinstance(x, dict) for x in modules)
     require(plain, path.name, modules, "a list of objects")
-    found = []
-    for one in modules:
-        OF_MODULE.check(one, path)
-        kind, place = str(one.get("type")), one.get("path", "")
+    folders = []
+    for module in modules:
+        OF_MODULE.check(module, path)
+        kind, place = str(module.get("type")), module.get("path", "")
         package, _, name = kind.rpartition(".")
-        fits = package.split(".")[0] == "sentence_transformers" and name in NAMES
-        require(fits, f"type of a module in {path}", kind, f"one of {NAMES}")
+        is_known = package.split(".")[0] == "sentence_transformers" and name in NAMES
+        require(is_known, f"type of a module in {path}", kind, f"one of {NAMES}")
         inside = isinstance(place, str) and ".." not in Path(place).parts
         inside = inside and not Path(place).is_absolute()
         require(inside, f"path of a module in {path}", place, "a folder inside the model's")
-        found.append((name, folder / place))
-    return found
+        folders.append((name, folder / place))
+    return folders
 
 
 def _pooling(path, d_model):
+    """Return the modes of a pooling, and whether prompts count in it."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing")
     facts = OF_POOLING.read_from(path)
@@ -196,8 +198,8 @@ def _pooling(path, d_model):
     if modes is None:
         modes = [mode for name, mode in LEGACY_POOLINGS.items() if facts.get(name)] or ["mean"]
     modes = [modes] if isinstance(modes, str) else modes
-    fits = isinstance(modes, list) and len(modes) > 0 and all(x in POOLINGS for x in modes)
-    require(fits, f"the pooling in {path}", modes, f"some of {POOLINGS}")
+    are_poolings = isinstance(modes, list) and len(modes) > 0 and all(x in POOLINGS for x in modes)
+    require(are_poolings, f"the pooling in {path}", modes, f"some of {POOLINGS}")
     for name in ("embedding_dimension", "word_embedding_dimension"):
         width = facts.get(name, d_model)
         require(width == d_model, f"{name} in {path}", width, f"{d_model}, the encoder's width")
@@ -232,14 +234,14 @@ def _step(kind, place, width):
     shapes = {"linear.weight": (out, width)} | ({"linear.bias": (out,)} if bias else {})
     if residual and out != width:
         shapes["residual.weight"] = (out, width)
-    ours = {"linear.weight": "kernel", "linear.bias": "bias", "residual.weight": "residual"}
-    weights = {ours[x]: tensor.T for x, tensor in _tensors(place, shapes).items()}
+    names = {"linear.weight": "kernel", "linear.bias": "bias", "residual.weight": "residual"}
+    weights = {names[x]: tensor.T for x, tensor in _tensors(place, shapes).items()}
     return Step("dense", _ACTIVATIONS[name], bool(residual), weights)
 
 
 def _require_width(facts: Mapping[str, Any], name: str, width: int, path: Path) -> None:
-    found = facts.get(name)
-    require(found == width, f"{name} in {path}", found, f"{width}, the width of what comes before")
+    value = facts.get(name)
+    require(value == width, f"{name} in {path}", value, f"{width}, the width of what comes before")
 
 
 def _tensors(folder, shapes):
@@ -247,7 +249,7 @@ def _tensors(folder, shapes):
     checkpoint = Checkpoint(folder)
     names = checkpoint.names()
     require(names == set(shapes), f"the tensors in {folder}", sorted(names), f"{sorted(shapes)}")
-    found = {name: checkpoint.read(name) for name in shapes}
+    arrays = {name: checkpoint.read(name) for name in shapes}
     for name, shape in shapes.items():
-        require(found[name].shape == shape, f"{name} in {folder}", found[name].shape, f"{shape}")
-    return found
+        require(arrays[name].shape == shape, f"{name} in {folder}", arrays[name].shape, f"{shape}")
+    return arrays

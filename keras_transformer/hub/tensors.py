@@ -37,8 +37,8 @@ class Checkpoint:
         folder: Folder with one of these.
         prefix: Prefix to add to all names, if none has it.
         endings: Pairs of a suffix of names and its replacement.
-        part: Pairs of a prefix of names and its replacement, of which the first that fits counts:
-            only tensors with such names are read. (): all tensors.
+        part: Pairs of a prefix of names and its replacement: the first that fits a name is used,
+            and tensors that none fits are left out. (): all tensors.
 
     Attributes:
         folder: The folder.
@@ -73,8 +73,8 @@ class Checkpoint:
         if part:
             readers, self._readers = self._readers, {}
             for name, read in readers.items():
-                fits = (new + name.removeprefix(old) for old, new in part if name.startswith(old))
-                for place in itertools.islice(fits, 1):
+                places = (new + name.removeprefix(old) for old, new in part if name.startswith(old))
+                for place in itertools.islice(places, 1):
                     self._readers[place] = read
         if not any(name.startswith(prefix) for name in self._readers):
             self._readers = {prefix + name: read for name, read in self._readers.items()}
@@ -95,6 +95,7 @@ class Checkpoint:
         return self._readers[name]()
 
     def _open(self, path):
+        """Make the tensors of a safetensors file readable; return their names."""
         refuse_pointer(path)
         self.size += path.stat().st_size
         try:
@@ -115,6 +116,7 @@ class Checkpoint:
         return set(names)
 
     def _open_shards(self, name, open_one):
+        """Make the tensors of all files in an index readable; raise an error if one is missing."""
         index = read_json(self.folder / name)
         places = index.get("weight_map") if isinstance(index, dict) else None
         if not isinstance(places, dict) or not places:
@@ -132,6 +134,7 @@ class Checkpoint:
                 raise ValueError(f"{path} lacks {missing[0]}, which the index lists")
 
     def _open_pickled(self, path):
+        """Make the tensors of a `pytorch_model.bin` readable; return their names."""
         refuse_pointer(path)
         self.size += path.stat().st_size
         try:
@@ -165,8 +168,8 @@ class Checkpoint:
         return set(tensors)
 
 
-def _check_float(fits, path, name, kind):
-    if not fits:
+def _check_float(is_float, path, name, kind):
+    if not is_float:
         raise ValueError(
             f"{name} in {path} must hold floats of 16 bits or more, got {kind}: quantized weights "
             f"are not supported; {PLAIN}"
@@ -175,7 +178,7 @@ def _check_float(fits, path, name, kind):
 
 def check_finite(values: np.ndarray, name: str, path: str | os.PathLike) -> np.ndarray:
     """Return the values of a tensor; raise ValueError if there is a NaN or an infinity."""
-    # Both ends show it, NaN too, and take no memory.
+    # Minimum and maximum show it, NaN too, and need no memory.
     ends = (float(values.min()), float(values.max())) if values.size else ()
     if not all(map(math.isfinite, ends)):
         count = int((~np.isfinite(values)).sum())

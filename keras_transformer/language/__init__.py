@@ -1,1 +1,1 @@
-"""Language models that continue texts, chat and judge answers."""
+"""Language models that continue texts or chat, and reward models that score answers."""

@@ -1,4 +1,4 @@
-"""The text that tokens add to a prompt: at once, and token by token."""
+"""The text that new tokens add to a prompt: of all tokens at once, or token by token."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from keras_transformer.language.reply import common
 from keras_transformer.language.stops import Stops
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
-_LEAST = 8  # earlier ids that are decoded with each token of a reply
-_MOST = 64  # the same while they have no text, or end in a part of a character
+_LEAST = 8  # earlier ids that are decoded together with each new token
+_MOST = 64  # maximum number of these ids, if the last `_LEAST` have no text or split a character
 
 
 def added_text(before: str, after: str) -> str:
-    """Return what a text has that its beginning has not.
+    """Return the part of a text that follows its known beginning.
 
     Args:
-        before: The beginning; it may end in U+FFFD for a character that `after` completes.
-        after: The text.
+        before: The beginning. It may end in U+FFFD, where `after` has the complete character.
+        after: The whole text.
     """
     return after[common(before, after) :]
 
@@ -25,12 +25,12 @@ def added_text(before: str, after: str) -> str:
 def continuations(
     tokenizer: TextTokenizer, prompts: Sequence[Sequence[int]], ids: Sequence[Sequence[int]]
 ) -> list[str]:
-    """Return the text that ids add to the text of each prompt, with the space before a first word.
+    """Return the text that ids add to each prompt, with the space before their first word.
 
     Args:
         tokenizer: The tokenizer.
         prompts: Token ids of each prompt.
-        ids: Token ids that follow each prompt.
+        ids: New token ids after each prompt.
     """
     wholes = [[*prompt, *more] for prompt, more in zip(prompts, ids, strict=True)]
     texts = zip(tokenizer.decode(prompts), tokenizer.decode(wholes), strict=True)
@@ -38,37 +38,37 @@ def continuations(
 
 
 def context_of(tokenizer: TextTokenizer, prompt: Sequence[int]) -> list[int]:
-    """Return the last ids of a prompt, after which tokens have the text that they have after it.
+    """Return last ids of a prompt that suffice as context to decode further tokens.
 
-    A tokenizer may leave out the space before the first word of a text: so the ids have a text,
-    and do not begin within a character.
+    Without context, a tokenizer may leave out the space before a word. So the returned ids decode
+    to some text, and this text does not begin in the middle of a character.
     """
     prompt, size = prompt[-_MOST:], _LEAST
     while size < len(prompt):
         (text,) = tokenizer.decode([prompt[-size:]])
         if text and not text.startswith("\ufffd"):
             break
-        # Where each byte is a token, a character has up to four.
+        # If each byte is a token, a character has up to four tokens.
         size = size + 1 if size < _LEAST + 4 else 2 * size
     return list(prompt[-size:])
 
 
 class Pieces:
-    """Makes pieces of text of the tokens of a reply, up to a stop text.
+    """Decodes the tokens of a reply to pieces of text, one after another, up to a stop text.
 
-    A piece is held back while it may be the beginning of a stop text or of a character. The work
-    for a token does not grow with the reply.
+    A piece is held back while it may be the beginning of a stop text or of a character. The time
+    per token does not grow with the length of the reply.
 
     Args:
         tokenizer: The tokenizer.
         prompt: Token ids that the reply follows.
-        stop: Texts that end the reply; they are not part of it.
+        stop: Texts that end the reply; they are not part of it. None: no texts.
 
     Attributes:
-        ids: The last ids of the prompt and the reply.
+        ids: The last ids of prompt and reply: the context of the next token.
         stopped: Whether a stop text was found; further tokens are ignored.
         length: Number of characters of all tokens so far, a stop text included.
-        whole: That number without those at the end that tokens have only begun.
+        whole: The same without incomplete characters at the end.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class Pieces:
     ):
         self._tokenizer, self._stop = tokenizer, stop or Stops()
         self.length, self.whole, self.stopped = 0, 0, False
-        self._settled = 0  # characters that no further token changes
-        self._matched: list[int] = []  # of the stop texts, at the end of these
+        self._settled = 0  # number of characters that no further token changes
+        self._matched: list[int] = []  # see `Stops.search`, after these characters
         self._known, self._given, self._end = "", 0, 0
         self._settle(prompt)
 
     def _settle(self, ids):
-        """Take the text so far as settled; what follows these ids is decoded after the last."""
+        """Settle the text so far; the last of these ids are the context of later tokens."""
         self.ids = context_of(self._tokenizer, ids)
         self._num_settled = len(self.ids)
         (self._before,) = self._tokenizer.decode([self.ids])
@@ -111,11 +111,11 @@ class Pieces:
         return piece
 
     def rest(self) -> str:
-        """Return the text that was held back, after the last token."""
+        """Return the text that is still held back; call it after the last token."""
         return self._until(self._end)
 
     def _until(self, end):
-        """Return the known text from what was given to a place in the whole text."""
+        """Return the text that was not returned yet, up to the character `end` of the reply."""
         begin, self._given = self._given, max(self._given, end)
         start = self.length - len(self._known)
         return self._known[max(begin - start, 0) : max(self._given - start, 0)]

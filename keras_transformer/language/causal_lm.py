@@ -1,4 +1,4 @@
-"""Language models that continue texts: tokenizer, model and search in one object."""
+"""The `CausalLM`, which continues texts: tokenizer, language model and search as one object."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ class CausalLM:
     does not depend on the others in its batch.
 
     Args:
-        model: A `GPT`, a `LLaMA`, or any model with their `config` and `prefill`.
+        model: A `GPT`, a `LLaMA`, or any model with the same `config` fields and `prefill`.
         tokenizer: Tokenizer that the model was trained with.
         template: Chat template that the model was trained with, for `Chat`; None: it has none.
-        search: Options of `search.Generation` that hold unless a call gives others; None: none.
+        search: Default search options of this model, by name, see `search.Generation`. None: those
+            of `Generation`.
 
     Raises:
         ValueError: If the tokenizer has more pieces than the model.
@@ -73,7 +74,13 @@ class CausalLM:
     def options(
         self, given: Mapping[str, Any], accepted: Collection[str] = GENERATE, **others: Any
     ) -> Generation:
-        """Return the options of a search, see `Generation.of`."""
+        """Return complete search options: those given, else the model's defaults.
+
+        Args:
+            given: Options by name.
+            accepted: Names of the options that may be given.
+            others: See `Generation.of`.
+        """
         return Generation.of(given, accepted, self.search, **others)
 
     @spelled_out(Generation, GENERATE)
@@ -87,12 +94,12 @@ class CausalLM:
         tokens_per_batch: int = 8192,
         **options: Any,
     ) -> list[str]:
-        """Return the continuation of each prompt: what its new tokens add to its text.
+        """Return the continuation of each prompt, without the prompt.
 
-        If the prompt ends in a word, the continuation begins with the space before the next one.
+        If the prompt ends in a word, the continuation begins with the space before the next word.
 
         Args:
-            prompts: Texts to continue; for an empty one generation starts from BOS.
+            prompts: Texts to continue; for an empty text, generation starts from BOS.
             stop: Texts that end the result; they are not part of it.
             seed: Seed of sampling; None: a new one for each call.
             parse_special: Whether text that spells a special token, such as "<|im_end|>", becomes
@@ -103,13 +110,13 @@ class CausalLM:
 
         Raises:
             TypeError: If an option is unknown.
-            ValueError: If an argument is out of range, or a prompt leaves no position free.
+            ValueError: If an argument is out of range, or a prompt fills the model's `max_length`.
         """
         search = self.options(options)
         stop = checked_texts(stop, "stop")
-        begun = self._encode(prompts, parse_special)
-        ids = self.generate_ids(begun, search, seed, tokens_per_batch)
-        texts = continuations(self.tokenizer, begun, ids)
+        prompt_ids = self._encode(prompts, parse_special)
+        ids = self.generate_ids(prompt_ids, search, seed, tokens_per_batch)
+        texts = continuations(self.tokenizer, prompt_ids, ids)
         return [before_stop(text, stop) for text in texts]
 
     def generate_ids(
@@ -120,9 +127,16 @@ class CausalLM:
         tokens_per_batch: int = 8192,
         ends: Sequence[int] | None = None,
     ) -> list[list[int]]:
-        """Return the ids that `generate` adds to each prompt of ids, without EOS.
+        """Return the new token ids after each prompt, without EOS.
 
-        `ends` are the ids that end a text; None: those of the model.
+        Args:
+            prompts: Token ids of each prompt; if empty, generation starts from BOS.
+            search: Options of the search; None: the model's defaults.
+            seed, tokens_per_batch: See `generate`.
+            ends: Ids of the tokens that end a text; None: the model's EOS ids.
+
+        Raises:
+            ValueError: If a prompt fills the model's `max_length`.
         """
         search = search or self.options({})
         limit, ends = self.model.config.max_length, tuple(ends or self.model.config.eos_ids)
@@ -136,7 +150,7 @@ class CausalLM:
                 )
         if seed is None:
             seed = int(np.random.default_rng().integers(1 << 31))
-        found: list[list[int]] = [[] for _ in prompts]
+        results: list[list[int]] = [[] for _ in prompts]
         lengths = [len(prompt) + search.max_new_tokens for prompt in prompts]
         batches = search_batches(lengths, tokens_per_batch, 1 << 30, SEARCHES_BY_SHAPE)
         for chosen, rows, _ in batches:
@@ -145,18 +159,20 @@ class CausalLM:
             arguments = list(padded)
             limits = [room(search, prompt, limit) for prompt in batch]
             most = round_up(max(limits), MULTIPLE if SEARCHES_BY_SHAPE else 1)
-            own = replace(search, max_new_tokens=min(search.max_new_tokens, most))
+            batch_search = replace(search, max_new_tokens=min(search.max_new_tokens, most))
             arguments.insert(1, np.array(limits + [1] * (rows - len(batch)), "int32"))
             if search.temperature is not None:
                 seeds = [[seed, i] for i in chosen] + [[seed]] * (rows - len(chosen))
                 arguments.append(uniforms(seeds, search.max_new_tokens))
-            begin = generation_loop(own, self.model, ends)
-            ids_BKL, scores_BK = self._runner.search(self.model, (own, ends), begin, arguments)
+            begin = generation_loop(batch_search, self.model, ends)
+            ids_BKL, scores_BK = self._runner.search(
+                self.model, (batch_search, ends), begin, arguments
+            )
             if not (scores_BK[: len(chosen), 0] > IMPOSSIBLE / 2).all():
                 raise ValueError("model must give finite logits, got none: are weights NaN?")
             for i, row in zip(chosen, ids_BKL[:, 0].tolist(), strict=False):
-                found[i] = until_end(row, (*ends, -1))
-        return found
+                results[i] = until_end(row, (*ends, -1))
+        return results
 
     @spelled_out(Generation, STREAM)
     def stream(
@@ -168,7 +184,7 @@ class CausalLM:
         parse_special: bool = False,
         **options: Any,
     ) -> Iterator[str]:
-        """Yield what `generate` returns for one prompt, piece by piece as it is generated.
+        """Yield the continuation of one prompt, piece by piece as it is generated.
 
         A piece is held back while it may be the beginning of a `stop` text or of a character.
 
@@ -192,16 +208,16 @@ class CausalLM:
         seed: int | None = None,
         ends: Sequence[int] | None = None,
     ) -> Iterator[int]:
-        """Yield the ids that `generate_ids` adds to one prompt of ids, one by one.
+        """Yield the new token ids after one prompt, one by one, without EOS.
 
         Args:
             prompt: Ids of the prompt; if empty, generation starts from BOS.
-            search: Greedy search, or sampling.
+            search: Options of the search, with `beam_size=1`; None: the model's defaults.
             seed: Seed of sampling; None: a new one for each call.
-            ends: Ids that end the text; None: those of the model.
+            ends: Ids of the tokens that end the text; None: the model's EOS ids.
 
         Raises:
-            ValueError: If the prompt leaves no position free.
+            ValueError: If the prompt fills the model's `max_length`, or `beam_size` is not 1.
         """
         config, search = self.model.config, search or self.options({})
         require(search.beam_size == 1, "beam_size", search.beam_size, "1 for a stream")
@@ -212,10 +228,10 @@ class CausalLM:
         return streamed_tokens(self.model, self._runner, prompt, search, seed, ends)
 
     def score(self, texts: Sequence[str], *, tokens_per_batch: int = 8192) -> list[float]:
-        """Return log p(text) of each text: the sum over its tokens except the first.
+        """Return the log-probability of each text: the sum over its tokens except the first.
 
         Args:
-            texts: Texts of at most the model's `max_length` tokens each.
+            texts: Texts of at most `max_length` tokens each, see the model's config.
             tokens_per_batch: Maximum tokens in a batch, padding included.
 
         Raises:
@@ -244,8 +260,10 @@ class CausalLM:
         return scores.tolist()
 
     def _score(self, token_ids, is_label):
+        """Return the summed log-probability of the tokens that are labels: (B,)."""
         inputs = {"token_ids": token_ids}
-        if self.model.decoder.length_limit is not None:  # padding does not count
+        # If rotary rates depend on the length, padding must not count as length.
+        if self.model.decoder.length_limit is not None:
             is_token = ops.pad(is_label, ((0, 0), (1, 0)), constant_values=1.0)
             inputs["segments"] = ops.cast(is_token, "int32")
         logits = self.model(inputs)[:, :-1]
@@ -259,15 +277,19 @@ class CausalLM:
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, `tokenizer.json`, `config.json` and the chat template, if any.
 
-        Any backend can load them. With a `base`, the folder that training with LoRA started from,
-        write an adapter of it.
+        Any backend can load the folder.
+
+        Args:
+            folder: Folder to write to; created if missing.
+            base: Folder of the model that LoRA training started from: write only the adapter to
+                it. None: the whole model.
         """
         facts = {"task": "causal_lm"} | ({"search": self.search} if self.search else {})
         folders.save_folder(folder, self.model, self.tokenizer, facts, [self.template], base)
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> CausalLM:
-        """Load what `save` wrote, on any backend.
+        """Load a saved language model, on any backend.
 
         Args:
             folder: Folder that `save` wrote.
@@ -283,7 +305,7 @@ class CausalLM:
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike, dtype: str | None = None) -> CausalLM:
-        """Load a GPT-2, a LLaMA, one of its relatives or a Gemma from Hugging Face's layout.
+        """Load a language model, such as a GPT-2, a LLaMA or a Gemma, from Hugging Face's layout.
 
         Args:
             folder: Folder with `config.json`, weights and tokenizer files.

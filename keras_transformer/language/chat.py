@@ -1,4 +1,4 @@
-"""Chats with a language model: messages in, a reply out."""
+"""The `Chat`, which returns the reply of a language model to a list of messages."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Chat:
         print(piece, end="", flush=True)
     ```
 
-    The template makes the text of the prompt, with all special tokens that it needs: the tokenizer
+    The template turns messages into the text of a prompt, special tokens included; the tokenizer
     adds none, so there is no second BOS. A reply ends at the token that ends a turn in the
     template, or at an EOS token of the model.
 
-    Keys and values of the last chat are kept, and the next one is read from where it differs. Make
-    a new `Chat` after the model's weights have changed.
+    Keys and values of the last chat are cached: of the next chat, only the part after their common
+    prefix is computed. Make a new `Chat` after the model's weights have changed.
 
     Args:
         writer: A language model.
@@ -47,7 +47,7 @@ class Chat:
 
     Raises:
         ImportError: If jinja2 is not installed.
-        ValueError: If there is no template, or it fails.
+        ValueError: If there is no template, or it cannot render a chat.
     """
 
     def __init__(self, writer: CausalLM, template: ChatTemplate | None = None):
@@ -59,11 +59,12 @@ class Chat:
             )
         self.writer, self.template = writer, template
         self._slots = None
-        with contextlib.suppress(NotImplementedError):  # linear attention: prompts are read whole
+        # Models with linear attention or relative positions read every prompt from its start.
+        with contextlib.suppress(NotImplementedError):
             self._slots = Slots(writer.model, num_slots=1)
         config = writer.model.config
         self.ends: tuple[int, ...] = config.eos_ids
-        # The first token after a reply that is no plain text ends the turn.
+        # The first special token that the template writes after a reply ends the turn.
         self._tokenizer = writer.tokenizer.with_control_tokens(template.source)
         text = template.after_reply(self._tokenizer.special_names)
         (after,) = self._tokenizer.encode([text], framed=False)
@@ -91,16 +92,16 @@ class Chat:
             raise ValueError(f"{folder}: {error}") from error
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        """Return the ids of a chat, up to the place where a reply begins.
+        """Return the token ids of a chat, up to the place where a reply begins.
 
-        Text of a message that spells a special token does not become this token.
+        If the text of a message spells a special token, it is encoded as plain text.
 
         Args:
             messages: See `ChatTemplate.render`.
 
         Raises:
-            ValueError: If the messages are malformed, the template rejects them, or they leave no
-                position for a reply.
+            ValueError: If the messages are malformed, the template rejects them, or they fill the
+                model's `max_length`.
         """
         text = self.template.render(messages, special_names=self._tokenizer.special_names)
         (ids,) = self._tokenizer.encode([text], framed=False)
@@ -112,9 +113,9 @@ class Chat:
             )
         return ids
 
-    def _options(self, given, accepted):
-        own = {"max_new_tokens": REPLY, **self.writer.search}
-        return Generation.of(given, accepted, own)
+    def _options(self, options, accepted):
+        defaults = {"max_new_tokens": REPLY, **self.writer.search}
+        return Generation.of(options, accepted, defaults)
 
     @spelled_out(Generation, STREAM, max_new_tokens=REPLY)
     def reply(
@@ -149,17 +150,18 @@ class Chat:
         seed: int | None = None,
         **options: Any,
     ) -> Iterator[str]:
-        """Yield what `reply` returns, piece by piece as it is generated; see there."""
+        """Yield the reply to a chat, piece by piece as it is generated; arguments as in `reply`."""
         search = self._options(options, STREAM)
         stop, ids = checked_texts(stop, "stop"), self.encode(messages)
         tokens = self._tokens(ids, search, seed)
         return streamed_text(tokens, self.writer.tokenizer, stop=stop)
 
     def _tokens(self, ids, search, seed):
-        """Yield the tokens of a reply: the one place that runs the model for a single chat."""
+        """Yield the tokens of a reply, with the cache of `_slots` if it can be used."""
         search = search or self._options({}, STREAM)
         slots, end = self._slots, len(ids) + search.max_new_tokens
-        # Slots may be shorter than the model; and another reply may not be read to its end.
+        # Slots may be shorter than the model's limit, or busy: a caller may have stopped reading
+        # another reply before its end.
         end = min(end, self.writer.model.config.max_length)
         if slots is None or slots.running or end > slots.length:
             yield from self.writer.stream_ids(ids, search, seed, self.ends)

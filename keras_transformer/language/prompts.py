@@ -1,4 +1,4 @@
-"""Prompts as input of a language model, and stop texts in whole output."""
+"""Helpers of generation: padded prompts, limits of length, forbidden tokens and stop texts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,17 @@ def left_padded(
     pad_id: int,
     few_shapes: bool = COMPILES_EACH_SHAPE,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return prompts padded on the left, and segments (B, P), 0 for padding; None if all are 1.
+    """Return prompts padded on the left, and their segments: 0 for padding, else 1.
 
-    With few shapes, P is a multiple of 16, and there are always segments.
+    Args:
+        prompts: Token ids of each prompt.
+        rows: B, at least the number of prompts; further rows are filled with padding.
+        pad_id: Id of the padding.
+        few_shapes: Whether to round P up to a multiple of 16, and always to return segments, since
+            each shape is compiled.
+
+    Returns:
+        Ids (B, P), and segments (B, P); None in their place if nothing is padded.
     """
     longest = round_up(max(map(len, prompts)), MULTIPLE if few_shapes else 1)
     full = rows == len(prompts) and all(len(prompt) == longest for prompt in prompts)
@@ -31,30 +39,39 @@ def left_padded(
     for row, prompt in enumerate(prompts):
         token_ids[row, longest - len(prompt) :] = prompt
         segments[row, longest - len(prompt) :] = 1
-    segments[len(prompts) :, -1] = 1  # rows that only fill the batch
+    segments[len(prompts) :, -1] = 1  # a row that only fills the batch must have a token
     return token_ids, segments
 
 
 def room(search: Generation, prompt: Sequence[int], limit: int) -> int:
-    """Return how many tokens may follow a prompt, by its options and the model's limit."""
+    """Return the maximum number of new tokens after a prompt.
+
+    Args:
+        search: Options of the search: `max_new_tokens` and `max_length` count.
+        prompt: Token ids of the prompt.
+        limit: Maximum length that the model can take.
+    """
     return min(search.max_new_tokens, min(search.max_length or limit, limit) - len(prompt))
 
 
 def forbidden(search: Generation, ids: Sequence[int], made: int) -> list[int]:
-    """Return tokens that must not follow `ids`, of which the last `made` are new.
+    """Return the tokens that must not follow `ids`: suppressed ones, and ends of repeated n-grams.
 
-    These are the suppressed ones, and those that would repeat a sequence of `no_repeat_ngram_size`.
+    Args:
+        search: Options of the search: suppressed tokens, and `no_repeat_ngram_size`.
+        ids: Token ids of the prompt and the new tokens so far.
+        made: Number of new tokens so far.
     """
-    found = [*search.suppress_tokens, *(() if made else search.begin_suppress_tokens)]
+    forbidden_ids = [*search.suppress_tokens, *(() if made else search.begin_suppress_tokens)]
     if size := search.no_repeat_ngram_size:
         last = list(ids[len(ids) - size + 1 :])
         for i in range(len(ids) - size + 1):
             if list(ids[i : i + size - 1]) == last:
-                found.append(ids[i + size - 1])
-    return found
+                forbidden_ids.append(ids[i + size - 1])
+    return forbidden_ids
 
 
 def before_stop(text: str, stop: Sequence[str]) -> str:
-    """Return the text that precedes the first of `stop`."""
+    """Return the text up to the first occurrence of a stop text; all of it if there is none."""
     ends = [place for mark in stop if (place := text.find(mark)) >= 0]
     return text[: min(ends)] if ends else text

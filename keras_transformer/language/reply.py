@@ -1,4 +1,4 @@
-"""A reply of a language model that runs in a slot: its prompt, options, and tokens so far."""
+"""State of a reply that runs in `Slots`: its prompt, options and tokens so far."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from keras_transformer.language.prompts import forbidden
 from keras_transformer.search import Generation
 
-_DRAWS = {"temperature": "float32", "top_k": "int32", "top_p": "float32", "min_p": "float32"}
+_DRAWS = {name: "int32" if name == "top_k" else "float32" for name in Generation.names(draws=True)}
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,13 @@ class Event:
 
     Attributes:
         id: Id of the reply, from `Slots.join`.
-        token: The token; if `end` is "stop", one that ends a reply and is no part of it.
+        token: Id of the token. If `end` is "stop", it ends the reply and is not part of it.
         log_prob: Its log-probability, before any penalty or temperature.
-        top: The most probable tokens and their log-probabilities, as many as asked for.
-        end: None while the reply runs; "stop" at a token that ends it; "length" at its last token
-            if it has reached its maximum length.
-        reused: Number of tokens of the prompt that another sequence had read before.
+        top: The most probable tokens and their log-probabilities, best first: as many as `join`
+            was asked for.
+        end: None while the reply continues; "stop" for an end token; "length" for the last token
+            of a reply at its maximum length.
+        reused: Number of tokens of the prompt whose keys and values were cached already.
     """
 
     id: int
@@ -37,26 +38,37 @@ class Event:
 
 @dataclass(eq=False)
 class Row:
-    """A row of the caches: the tokens whose keys and values it has, and who uses it."""
+    """A row of the caches: the tokens whose keys and values it holds, and the reply that uses it.
+
+    Args:
+        ids: Ids of the cached tokens.
+        reply: The reply that uses the row; None: the row is free.
+        used: Number of the turn in which it was last used; -1: never.
+    """
 
     ids: list[int] = field(default_factory=list)
-    reply: Reply | None = None  # the one that has the row
-    used: int = -1  # the turn in which it was used last
+    reply: Reply | None = None
+    used: int = -1
 
 
 @dataclass(eq=False)
 class Reply:
-    """A reply that has joined and has not ended.
+    """A reply that has joined `Slots` and has not ended.
 
     Args:
-        id: Its id.
+        id: Number of the reply, from `Slots.join`.
         prompt: Token ids of its prompt, at least one.
-        search: Its options.
+        search: Its search options.
         most: Maximum number of tokens.
-        ends: Tokens that end it.
+        ends: Ids of the tokens that end it.
         top: Number of most probable tokens in its events.
-        uniforms: Random numbers, one for each token; None: it takes the most probable tokens.
-        seen: Which tokens have occurred (V,), for a repetition penalty; None: there is none.
+        uniforms: Random numbers in [0, 1), one per token; None: no sampling, the most probable
+            token is taken.
+        seen: Whether each token has occurred (V,), for the repetition penalty; None: no penalty.
+        row: Its row of the caches; None until the prompt begins to be read.
+        reused: Number of tokens of the prompt whose keys and values were cached already.
+        made: Number of tokens of the reply so far.
+        last: The last of these tokens; -1: none yet.
     """
 
     id: int
@@ -67,23 +79,23 @@ class Reply:
     top: int
     uniforms: np.ndarray | None = None
     seen: np.ndarray | None = None
-    row: Row | None = None  # None until its prompt begins to be read
-    reused: int = 0  # tokens of the prompt that another sequence had read
-    made: int = 0  # tokens of the reply
+    row: Row | None = None
+    reused: int = 0
+    made: int = 0
     last: int = -1
 
     @property
     def next_token(self) -> int:
-        """The token that the next step reads."""
+        """The input of the model's next step: the last token of the reply, or of the prompt."""
         return self.last if self.made else self.prompt[-1]
 
     @property
     def ids(self) -> list[int]:
-        """The tokens that have been read, and the one that the next step reads."""
+        """The tokens of prompt and reply so far, `next_token` last."""
         return [*(self.row.ids if self.row else self.prompt[:-1]), self.next_token]
 
     def take(self, token: int) -> str | None:
-        """Add a token; return why the reply ends, or None."""
+        """Add a token; return "stop" or "length" if it ends the reply, see `Event.end`, or None."""
         self.made, self.last = self.made + 1, token
         if token in self.ends:
             return "stop"
@@ -93,7 +105,10 @@ class Reply:
 
 
 def choices(replies: Sequence[Reply], vocab_size: int) -> dict[str, np.ndarray]:
-    """Return the arguments of `next_tokens` that these replies need."""
+    """Return the options of replies as arrays, one row per reply: arguments of `next_tokens`.
+
+    Arguments that no reply needs are left out.
+    """
     choice = {}
     never = [forbidden(x.search, x.ids, x.made) for x in replies]
     if any(never):

@@ -1,4 +1,4 @@
-"""Scores of answers by a reward model, and the best of several answers."""
+"""The `Rewarder`, which scores answers with a reward model, and picks the best of several."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 
 
 class Rewarder:
-    """Scores answers to prompts, or translations, as people or a metric would prefer them.
+    """Scores answers to prompts, or translations, with a model of people's or a metric's judgement.
 
     ```python
     rewarder = Rewarder.load("saved_models/reward")
@@ -33,7 +33,7 @@ class Rewarder:
 
     Args:
         model: A `RewardModel`.
-        tokenizer: Tokenizer of the model below it.
+        tokenizer: Tokenizer of the reward model's base.
     """
 
     def __init__(self, model: RewardModel, tokenizer: Any):
@@ -43,7 +43,7 @@ class Rewarder:
     def score(
         self, prompts: Sequence[str], answers: Sequence[str], *, tokens_per_batch: int = 8192
     ) -> list[float]:
-        """Return the score of each answer to its prompt, of any real value; higher is better.
+        """Return the score of each answer to its prompt: any real number, higher is better.
 
         Args:
             prompts: Prompts, or texts to translate.
@@ -75,9 +75,9 @@ class Rewarder:
         scores = np.zeros(len(prompts))
         for step in range(len(batches)):
             inputs, _ = batches.batch(step)
-            rows = {name: x[::2] for name, x in inputs.items()}  # both answers of a pair are one
-            (found,) = self._runner.arrays(self.model, "score", lambda: self.model, [rows])
-            scores[batches.pairs(step)] = found[:, 0]
+            rows = {name: x[::2] for name, x in inputs.items()}  # both answers of a pair are equal
+            (values,) = self._runner.arrays(self.model, "score", lambda: self.model, [rows])
+            scores[batches.pairs(step)] = values[:, 0]
         return scores.tolist()
 
     def best_of(self, prompts: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[str]:
@@ -92,16 +92,18 @@ class Rewarder:
         """
         accepted = f"{len(prompts)} sequences, one for each of the prompts"
         require(len(candidates) == len(prompts), "candidates", len(candidates), accepted)
-        counts = [len(own) for own in candidates]
+        counts = [len(answers) for answers in candidates]
         require(
             min(counts, default=1) > 0, "candidates", min(counts, default=1), "one or more each"
         )
-        asked = [prompt for prompt, own in zip(prompts, candidates, strict=True) for _ in own]
-        scores = self.score(asked, [answer for own in candidates for answer in own])
+        asked = [
+            prompt for prompt, answers in zip(prompts, candidates, strict=True) for _ in answers
+        ]
+        scores = self.score(asked, [answer for answers in candidates for answer in answers])
         ends = np.cumsum(counts)[:-1]
         own_scores = np.split(np.array(scores), ends)
-        both = zip(candidates, own_scores, strict=True)
-        return [own[int(found.argmax())] for own, found in both]
+        pairs = zip(candidates, own_scores, strict=True)
+        return [answers[int(values.argmax())] for answers, values in pairs]
 
     def save(self, folder: str | os.PathLike) -> None:
         """Write `model.keras`, the tokenizer's files and `config.json`."""
@@ -109,7 +111,7 @@ class Rewarder:
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Rewarder:
-        """Load what `save` wrote, on any backend.
+        """Load a saved reward model, on any backend.
 
         Args:
             folder: Folder that `save` wrote.

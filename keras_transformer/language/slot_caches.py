@@ -1,4 +1,4 @@
-"""Keys and values of sequences that a language model continues side by side, a row each."""
+"""Caches of the keys and values of sequences that run side by side: one row per sequence."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ from keras_transformer.models.continuation import extend, new_caches
 from keras_transformer.running.runner import Runner
 from keras_transformer.running.search_functions import next_tokens
 
-MOST_TOP = 20  # most probable tokens that a step returns, if any are asked for
-FIRST_PLACES = 256  # of a row; twice as many each time that a sequence needs more
+MOST_TOP = 20  # number of most probable tokens that a step returns, if any are asked for
+FIRST_PLACES = 256  # tokens per row of new caches; doubled whenever a sequence needs more
 
 
 class SlotCaches:
-    """The caches of a model's sequences, and the compiled functions that work on them.
+    """The caches of a model's sequences, with compiled functions that read and change them.
 
-    The caller knows how many tokens each row has; later places may hold anything.
+    The caller keeps the number of tokens of each row; entries after these are arbitrary.
 
     Args:
         model: The model.
         rows: Number of sequences.
         length: Maximum number of tokens of a sequence.
-        chunk: Maximum number of tokens of a `read`.
+        chunk: Maximum number of tokens per call of `read`.
 
     Raises:
-        NotImplementedError: If the model has relative positions.
+        NotImplementedError: If the model has relative positions, or linear attention.
     """
 
     def __init__(self, model: DecoderOnly, rows: int, length: int, chunk: int):
         self.model, self.rows = model, rows
-        # On JAX a chunk is padded, and may end beyond the last token.
+        # On JAX a chunk is padded, and its padding may reach beyond `length`.
         self._most = length + (_width(chunk) if COMPILES_EACH_SHAPE else 0)
         self._runner = Runner()
         self.clear()
 
     def clear(self) -> None:
-        """Make new caches; what is compiled is kept."""
+        """Replace the caches by empty ones; compiled functions are kept."""
         self._places = min(FIRST_PLACES, self._most)
         self._caches = new_caches(self.model, self.rows, self._places)
 
@@ -86,17 +86,17 @@ class SlotCaches:
         choice: Mapping[str, np.ndarray],
         top: bool = False,
     ) -> list[np.ndarray]:
-        """Append one token to each of the first A rows, and choose the next of each.
+        """Append one token to each of the first A rows, and choose the next token of each.
 
         Args:
-            token_ids: The tokens of the A rows.
-            lengths: Number of tokens of every row.
-            choice: Arguments of `next_tokens`, one entry per row.
-            top: Whether the most probable tokens are needed.
+            token_ids: The tokens to append (A,).
+            lengths: Number of tokens of every row before the step.
+            choice: Arrays (A, ...) of options, see `search_functions.next_tokens`.
+            top: Whether to return the most probable tokens.
 
         Returns:
-            The chosen tokens (A,), their log-probabilities (A,) before any penalty or temperature,
-            and with `top` the highest log-probabilities (A, 20) and their tokens.
+            The chosen tokens (A,); their log-probabilities (A,) before any penalty or temperature;
+            and with `top` the highest log-probabilities (A, 20) and their tokens (A, 20).
         """
         active = len(token_ids)
         rows = min(_round_up(active), self.rows)
@@ -111,10 +111,10 @@ class SlotCaches:
         choice = {name: filled(x, 1) for name, x in choice.items()}
         key = "step", *sorted(choice), top
         arguments = [self._caches, token_R, index_R, choice, _view(places)]
-        self._caches, found = self._runner(
+        self._caches, outputs = self._runner(
             self.model, key, lambda: _step_function(self.model, top), arguments, donates=(0,)
         )
-        return [ops.convert_to_numpy(x)[:active] for x in found]
+        return [ops.convert_to_numpy(x)[:active] for x in outputs]
 
     def _change(self, key, function, *arguments):
         *others, places = arguments
@@ -122,7 +122,7 @@ class SlotCaches:
         self._caches = self._runner(self.model, key, lambda: function, arguments, donates=(0,))
 
     def _grow(self, places):
-        """Make room for sequences of so many tokens."""
+        """Enlarge the caches, if needed, for sequences of `places` tokens."""
         if places <= self._places:
             return
         size = min(max(2 * self._places, 1 << (places - 1).bit_length()), self._most)
@@ -132,6 +132,7 @@ class SlotCaches:
 
 
 def _step_function(model: DecoderOnly, top: bool) -> Callable:
+    """Return the function that appends a token to each row and chooses the next one."""
     eos_ids, most = model.config.eos_ids, min(MOST_TOP, model.config.vocab_size)
 
     def step(caches, token_R, index_R, choice, places):
@@ -141,8 +142,8 @@ def _step_function(model: DecoderOnly, top: bool) -> Callable:
         log_probs_RV = logits_RV - quick.logsumexp(logits_RV, axis=-1, keepdims=True)
         chosen_R = next_tokens(logits_RV, choice, eos_ids)
         value_R = gather(log_probs_RV, chosen_R[:, None], axis=1)[:, 0]
-        found = [chosen_R, value_R, *(quick.top_k(log_probs_RV, most) if top else ())]
-        return _put(caches, part, 0), found
+        outputs = [chosen_R, value_R, *(quick.top_k(log_probs_RV, most) if top else ())]
+        return _put(caches, part, 0), outputs
 
     return step
 
@@ -157,20 +158,20 @@ def _put(caches, part, row):
 
 
 def _number(number):
-    """Return a number in the form in which another value needs no new compilation."""
+    """Return a number as an array where a Python number would be compiled for each value."""
     return number if IS_EAGER else np.array(number, "int32")
 
 
 def _view(places):
-    """Return the number of places that are needed, where a view of them costs nothing."""
+    """Return the number of tokens to slice the caches to; None where a slice would be a copy."""
     return places if IS_EAGER else None
 
 
 def _width(tokens):
-    """Return the width of a chunk, padding included, of few different ones."""
+    """Return the padded length of a chunk: a power of 2, at least 16, to compile few shapes."""
     return max(16, 1 << (tokens - 1).bit_length())
 
 
 def _round_up(rows):
-    """Return a number of rows, of few different ones where each is a compilation."""
+    """Return the padded number of rows: a power of 4 if each shape is compiled, else unchanged."""
     return 1 << ((rows - 1).bit_length() + 1) // 2 * 2 if COMPILES_EACH_SHAPE else rows

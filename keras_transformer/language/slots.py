@@ -1,4 +1,4 @@
-"""Replies of a language model that run side by side: one step of the model serves all of them."""
+"""Continuous batching: replies of a language model that run side by side, one token per step."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from keras_transformer.search import Generation
 class Slots:
     """Continues up to `num_slots` prompts at once; they join and leave at any time.
 
-    Each reply has its own options and random numbers, and is token for token what
-    `CausalLM.generate` and `stream` return for its prompt, options and seed alone.
+    Each reply has its own options and random numbers. Its tokens are equal to those of
+    `CausalLM.generate` and `stream` for the same prompt, options and seed.
 
     ```python
     slots = Slots(writer.model, num_slots=32)
@@ -34,10 +34,10 @@ class Slots:
     ```
 
     A turn reads at most `chunk` tokens of prompts that have joined, then makes one token of each
-    running reply: a long prompt delays the others by no more than a chunk a token. The keys and
-    values of finished replies stay in their slots until the place is needed. A prompt that begins
-    like a sequence in any slot is read from where they differ, so a chat that goes on reads only
-    its new message:
+    running reply: while a long prompt is read, the other replies wait for one chunk per token at
+    most. The keys and values of finished replies stay cached until their slot is needed. If a
+    prompt has a common prefix with the sequence of any slot, this prefix is not computed again. So
+    the next prompt of a chat costs only its new message:
 
     ```python
     slots = Slots(writer.model, num_slots=1)
@@ -47,11 +47,12 @@ class Slots:
     reply = [event.token for event in slots.reply(ids) if event.end != "stop"]
     ```
 
-    It is not safe for threads: one thread calls its methods. Call `clear` after a change of the
-    model's weights, or an error in `turn`.
+    Not thread-safe: call the methods from one thread. Call `clear` after the model's weights have
+    changed, or after an error in `turn`.
 
     Args:
-        model: The model. Its windows are masks here: keys and values of all tokens are kept.
+        model: The model. If its attention has windows, keys and values of all tokens are kept
+            nevertheless; the windows are masks.
         num_slots: Maximum number of replies at once.
         length: Maximum number of tokens of a prompt and its reply; None: the model's `max_length`,
             or less if its rotary rates depend on the length, see `models.continuation.longest`.
@@ -99,7 +100,7 @@ class Slots:
         """Add a reply, and return its id.
 
         Args:
-            prompt_ids: The prompt; empty: generation starts from BOS.
+            prompt_ids: Token ids of the prompt; if empty, generation starts from BOS.
             search: Options of the reply, with `beam_size=1`; None: the defaults.
             seed: Seed of sampling, as in `CausalLM.stream`. `[seed, i]` gives what `generate`
                 returns for prompt i.
@@ -107,8 +108,8 @@ class Slots:
             top: Number of most probable tokens in each event, at most 20.
 
         Raises:
-            ValueError: If all slots run, the prompt leaves no position free, or an argument is out
-                of range.
+            ValueError: If all slots are in use, the prompt fills the maximum length, or an argument
+                is out of range.
         """
         search = search or Generation()
         if self.running == self.num_slots:
@@ -131,7 +132,7 @@ class Slots:
             id=next(self._ids),
             prompt=prompt,
             search=search,
-            most=max(most - search.forced_eos, 1),  # the EOS is no token of the reply
+            most=max(most - search.forced_eos, 1),  # EOS is not part of the reply
             ends=frozenset(self.model.config.eos_ids if end_ids is None else end_ids),
             top=top,
         )
@@ -156,7 +157,7 @@ class Slots:
             self._free(reply.row)
 
     def clear(self) -> None:
-        """Let all replies leave, and forget all prefixes, as after a change of the weights."""
+        """Remove all replies and all cached prefixes, for example after a change of the weights."""
         self._caches.clear()
         self._begin()
 
@@ -173,7 +174,7 @@ class Slots:
     def reply(self, prompt_ids: Sequence[int], *arguments: Any, **options: Any) -> Iterator[Event]:
         """Yield the events of a single reply; the arguments are those of `join`.
 
-        It ends when the reply ends. If the caller stops earlier, the reply leaves.
+        If the caller stops before the reply ends, the reply leaves its slot.
 
         Raises:
             ValueError: If other replies run, or for the reasons of `join`.
@@ -187,13 +188,14 @@ class Slots:
             self.leave(id)
 
     def _read(self):
+        """Read up to `chunk` tokens of the prompts that have joined; completed ones then run."""
         left = self.chunk
         while self._joined and left:
             reply = self._joined[0]
             if reply.row is None:
                 self._place(reply)
             ids = reply.row.ids
-            # The last token is left to the step, which makes the first token of the reply.
+            # The last token of the prompt is the input of the step that makes the first new token.
             part = reply.prompt[len(ids) : min(len(ids) + left, len(reply.prompt) - 1)]
             if part:
                 self._caches.read(self._rows.index(reply.row), part, len(ids))
@@ -205,13 +207,13 @@ class Slots:
                 self._running += 1
 
     def _place(self, reply):
-        """Give a reply a row, with the longest prefix of its prompt that any row has."""
+        """Give a reply a free row, with the longest prefix of its prompt that any row has."""
         begins = [common(row.ids, reply.prompt[:-1]) for row in self._rows]
-        # Of equal prefixes that of a free row, which need not be copied.
+        # Of equally long prefixes, prefer that of a free row, which need not be copied.
         source = max(zip(begins, self._rows, strict=True), key=lambda x: (x[0], not x[1].reply))[1]
         shared = max(begins)
         oldest = min((row for row in self._rows if not row.reply), key=lambda row: row.used)
-        # The rest of a free row is lost, so most of it must be of use.
+        # Using a free row discards the rest of its sequence: only if at least half is reused.
         row = source if not source.reply and 2 * shared >= len(source.ids) else oldest
         if row is not source and shared:
             self._caches.copy(self._rows.index(source), self._rows.index(row), shared)
@@ -219,14 +221,15 @@ class Slots:
         reply.row, reply.reused = row, shared
 
     def _step(self):
+        """Make the next token of each running reply; return the events."""
         replies = [row.reply for row in self._rows[: self._running]]
-        found = self._caches.step(
+        outputs = self._caches.step(
             [reply.next_token for reply in replies],
             [len(row.ids) for row in self._rows],
             choices(replies, self.model.config.vocab_size),
             top=any(reply.top for reply in replies),
         )
-        tokens, log_probs, *top = (x.tolist() for x in found)
+        tokens, log_probs, *top = (x.tolist() for x in outputs)
         if not np.isfinite(log_probs).all():
             raise ValueError("model must give finite logits, got others: are weights NaN?")
         events = []
@@ -249,7 +252,7 @@ class Slots:
             self._swap(row, self._running)
 
     def _swap(self, row, place):
-        """Move a row to a place, and the row there to its own."""
+        """Exchange a row with the row at the index `place`."""
         i = self._rows.index(row)
         if i != place:
             other = self._rows[place]

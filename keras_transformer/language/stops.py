@@ -1,4 +1,4 @@
-"""Stop texts: where the first of them begins in a text that grows."""
+"""Incremental search for stop texts in a text that grows."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Stops:
         """Search the next part of a text.
 
         Args:
-            matched: How many first characters of each stop text the text before ends with; empty
-                at the beginning.
+            matched: For each stop text, the number of its first characters that the earlier parts
+                end with; empty before the first part.
             part: The next part.
 
         Returns:
-            Where the first stop text begins: a place in the part, below 0 for one in an earlier
-            part, None if there is none. And `matched` after this part.
+            The index in `part` at which the first stop text begins, negative if it begins in an
+            earlier part, None if no stop text was found; and `matched` after this part.
         """
         begins, after = [], []
-        both = zip(matched or [0] * len(self._texts), self._texts, strict=True)
-        for length, (text, borders) in both:
+        pairs = zip(matched or [0] * len(self._texts), self._texts, strict=True)
+        for length, (text, borders) in pairs:
             for i, character in enumerate(part):
                 if length == len(text):  # an empty stop text
                     begins.append(i)
@@ -45,7 +45,7 @@ class Stops:
 
 
 def _borders(text):
-    """Return for each beginning of a text the length of its longest own beginning at its end."""
+    """Return, for each prefix of a text, the length of its longest proper prefix that ends it."""
     borders, length = [], 0
     for i, character in enumerate(text):
         while length and text[length] != character:

@@ -1,4 +1,4 @@
-"""A single continuation of a language model, token by token, and as pieces of text."""
+"""Streaming of the continuation of one prompt: token by token, or as pieces of text."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def streamed_tokens(
 
     Args:
         model: The language model.
-        runner: Its compiled functions.
-        prompt: At least one token, and fewer than the model's `max_length`.
-        search: Greedy search, or sampling.
+        runner: Runner that keeps the model's compiled functions.
+        prompt: Token ids: at least one, and fewer than the model's `max_length`.
+        search: Options of the search, with `beam_size=1`.
         seed: Seed of sampling; None: a new one.
         ends: Tokens that end the text; they are not yielded.
     """
@@ -60,6 +60,7 @@ def streamed_tokens(
 
 
 def _next_logits(model, runner, prompt, ids, state, most):
+    """Return the logits (1, V) of the next token, and the state: by prefill or by a step."""
     token_ids, segments = left_padded([prompt], 1, model.config.pad_id)
     length = token_ids.shape[1]
     key: Hashable
@@ -95,9 +96,15 @@ def streamed_text(
     prompt: Sequence[int] = (),
     stop: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Yield the text that tokens add to a prompt in pieces, up to the first of the `stop` texts.
+    """Yield the text that tokens add to a prompt, in pieces, up to the first stop text.
 
-    A piece is held back while it may be the beginning of a `stop` text or of a character.
+    A piece is held back while it may be the beginning of a stop text or of a character.
+
+    Args:
+        tokens: The new tokens, one by one.
+        tokenizer: The model's tokenizer.
+        prompt: Token ids of the prompt; empty: the text begins with the first new token.
+        stop: Stop texts.
     """
     pieces = Pieces(tokenizer, prompt, Stops(stop))
     for token in tokens:

@@ -78,13 +78,13 @@ class Adapters:
 
         Args:
             folder: Folder of the adapter; or one that PEFT wrote, for a base that was imported
-                from the checkpoint that PEFT trained it on. PEFT's adapters do not tell bases of
-                one size apart.
+                from the checkpoint that PEFT trained it on. PEFT's files do not identify their
+                base, so any base of the same size is accepted.
             name: Name for `use`; None: that of the folder. An adapter of this name is replaced.
 
         Raises:
-            ValueError: If the folder is no adapter, or one of another base or with another head,
-                or the name is that of the adapter in use.
+            ValueError: If the folder is no adapter, its base or its head is another one, or the
+                name is that of the adapter in use.
         """
         folder = Path(folder)
         name = folder.resolve().name if name is None else name
@@ -133,7 +133,7 @@ class Adapters:
 
     @contextlib.contextmanager
     def using(self, name: str | None) -> Iterator[None]:
-        """Use an adapter in the context, and after it what was in use before.
+        """Use an adapter in the context; afterwards, return to the one that was in use before.
 
         Other threads that want another adapter wait until the end of the context.
         """
@@ -155,11 +155,11 @@ def _adapter_config(folder):
 
 def _check_config(model, config):
     """Raise ValueError unless a model with this adapter computes what its config says."""
-    own, theirs = model.config.to_dict(), config_of(model, config).to_dict()
-    for field, value in theirs.items():
+    base_values, adapter_values = model.config.to_dict(), config_of(model, config).to_dict()
+    for field, value in adapter_values.items():
         if field not in _ONLY_TRAINING:
-            accepted = f"{own[field]!r}, as in the base"
-            require(value == own[field], f"{field} of its model", value, accepted)
+            accepted = f"{base_values[field]!r}, as in the base"
+            require(value == base_values[field], f"{field} of its model", value, accepted)
 
 
 def merge(folder: str | os.PathLike, out: str | os.PathLike, *, overwrite: bool = False) -> None:

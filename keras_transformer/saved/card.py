@@ -58,8 +58,8 @@ def write_card(
 ) -> bool:
     """Write the model card of a saved folder, unless the folder has one that somebody edited.
 
-    The last line of a card holds the SHA-256 of its text. A card for which it is not right, or that
-    lacks it, is kept.
+    The last line of a card holds the SHA-256 of its text. A card that lacks this line, or has
+    another SHA-256, was edited and is kept.
 
     Args:
         folder: Folder of the model.
@@ -103,7 +103,7 @@ def card_text(name: str, config: Mapping[str, Any], run: Run | None = None) -> s
     details = {"task": task.replace("_", " "), "languages": " to ".join(languages) or None}
     details |= config.get("model", {})
     adapter = config.get("adapter") or {}
-    # Of the base the name alone: its place may name folders of this machine.
+    # Only the name of the base: its path may name folders of this machine.
     details |= {
         f"adapter {key}": Path(x).name if key == "base" else x for key, x in adapter.items()
     }
@@ -125,14 +125,16 @@ def card_text(name: str, config: Mapping[str, Any], run: Run | None = None) -> s
 
 def _results(tag, metrics):
     """Return the measures of each test set as Hugging Face's `model-index` has them."""
-    found = []
-    for name, own in metrics.items():
-        if isinstance(own, Mapping):
-            values = [{"type": x, "value": own[x]} for x in MEASURES if _is_number(own.get(x))]
+    results = []
+    for name, measures in metrics.items():
+        if isinstance(measures, Mapping):
+            values = [
+                {"type": x, "value": measures[x]} for x in MEASURES if _is_number(measures.get(x))
+            ]
             if values:
                 data = {"name": name, "type": name}
-                found.append({"task": {"type": tag}, "dataset": data, "metrics": values})
-    return found
+                results.append({"task": {"type": tag}, "dataset": data, "metrics": values})
+    return results
 
 
 def _data(run):
@@ -156,7 +158,7 @@ def _evaluation(metrics):
     plain = {name: x for name, x in metrics.items() if not isinstance(x, Mapping)}
     named = {name: x for name, x in metrics.items() if isinstance(x, Mapping)}
     parts = [_table(plain)] if plain else []
-    parts += [f"### {name}\n\n{_table(own)}" for name, own in named.items()]
+    parts += [f"### {name}\n\n{_table(measures)}" for name, measures in named.items()]
     return "\n\n".join(parts) or MISSING
 
 
@@ -186,7 +188,7 @@ def _digest(text):
 
 
 def _is_ours(path: Path) -> bool:
-    """Tell whether a card is as `write_card` wrote it."""
+    """Return whether a card is as `write_card` wrote it."""
     try:
         # Git may have changed the line ends.
         text = path.read_text("utf-8").replace("\r\n", "\n")

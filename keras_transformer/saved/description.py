@@ -1,4 +1,4 @@
-"""What a folder is: the facts of a saved model, read without its weights."""
+"""Description of a folder: the facts of a saved model, read without its weights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from keras_transformer.text.tokenizer import MANIFEST
 from keras_transformer.weights import WEIGHTS
 from keras_transformer.weights.state import CHECKPOINTS, STATE, latest, read_state
 
-OWN = (  # entries of some kinds
+OWN = (  # entries of `config.json` that some kinds have
     "classes", "mean", "deviation", "resampling", "letters_per_word", "pooling", "max_length",
     "sample_rate", "speakers",
 )  # fmt: skip
@@ -53,24 +53,24 @@ def describe(folder: str | os.PathLike) -> dict[str, Any]:
         kind["family"] = f"{kind.get('family')} on {sizes.get('family')}"
         sizes = base
     facts |= kind | {"parameters": f"{count_parameters(folder):,}", **sizes}
-    own = {name: config[name] for name in OWN if name in config}
-    own |= {f"adapter {name}": x for name, x in (adapter or {}).items()}
+    details = {name: config[name] for name in OWN if name in config}
+    details |= {f"adapter {name}": x for name, x in (adapter or {}).items()}
     if isinstance(search := config.get("search"), dict):
-        own |= {"search": ", ".join(f"{name}={x}" for name, x in search.items())}
-    if isinstance(embedding := config.get("embedding"), dict):  # of a text encoder
-        own |= {"after pooling": ", ".join(x["kind"] for x in embedding.get("steps", []))}
-        own |= {name: x for name, x in embedding.items() if name != "steps"}
+        details |= {"search": ", ".join(f"{name}={x}" for name, x in search.items())}
+    if isinstance(embedding := config.get("embedding"), dict):  # only of text encoders
+        details |= {"after pooling": ", ".join(x["kind"] for x in embedding.get("steps", []))}
+        details |= {name: x for name, x in embedding.items() if name != "steps"}
     if isinstance(hearing := config.get("hearing"), dict):
-        own |= {name: x for name, x in hearing.items() if not isinstance(x, list)}
+        details |= {name: x for name, x in hearing.items() if not isinstance(x, list)}
     if config.get("tokenizer") is not None:
         manifest = read_json(Path(folder, MANIFEST))
         kind = manifest.get("class") if isinstance(manifest, dict) else None
-        own |= {"tokenizer": kind or TextTokenizer.__name__}
-        own |= {"fingerprint": config["tokenizer"][:16]}
-        for side in ("source_languages", "target_languages"):  # of a model of many languages
+        details |= {"tokenizer": kind or TextTokenizer.__name__}
+        details |= {"fingerprint": config["tokenizer"][:16]}
+        for side in ("source_languages", "target_languages"):  # only of models with many languages
             if isinstance(manifest, dict) and isinstance(codes := manifest.get(side), list):
-                own[side.replace("_", " ")] = ", ".join(map(str, codes))
-    return facts | own
+                details[side.replace("_", " ")] = ", ".join(map(str, codes))
+    return facts | details
 
 
 def _family_and_precision(path):
@@ -87,7 +87,7 @@ def _family_and_precision(path):
 
 
 def other_kind(path: str | os.PathLike) -> str | None:
-    """Describe in a phrase a path that is not a saved folder; None if its kind is unknown.
+    """Return a phrase about a path that is not a saved folder; None if its kind is unknown.
 
     Raises:
         ValueError: If the JSON file that identifies it is broken.
@@ -106,8 +106,8 @@ def other_kind(path: str | os.PathLike) -> str | None:
         place = f"after epoch {epoch}" + (f" and step {step}" if step else "")
         place += f" ({', '.join(logs)})" if logs else ""
         return f"a checkpoint {place}; keras-transformer average makes a model of checkpoints"
-    if found := latest(path / CHECKPOINTS) or latest(path):
-        return f"a run that has not saved its model yet; its last checkpoint is {found}"
+    if checkpoint := latest(path / CHECKPOINTS) or latest(path):
+        return f"a run that has not saved its model yet; its last checkpoint is {checkpoint}"
     if has("saved_model.pb") or any(path.glob("*/saved_model.pb")):
         return "a SavedModel; TensorFlow with tensorflow-text or TensorFlow Serving loads it"
     if has("encoder.onnx", "decoder.onnx"):

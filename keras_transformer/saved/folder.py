@@ -40,7 +40,7 @@ from keras_transformer.weights.adapters import ADAPTER, Adapter
 CONFIG = "config.json"
 QUALITY = "quality.json"  # of `translate.quality_estimation`
 EMBEDDING = "embedding.safetensors"  # weights of a text embedder after the pooling
-# Of the model that a save replaces.
+# Files of an earlier model, which a save replaces.
 OF_A_MODEL = (MODEL, ADAPTER, QUALITY, TEMPLATE, SHORTLIST, EMBEDDING)
 FORMAT = 2
 FLOATS = ("float32", "bfloat16", "float16")
@@ -149,9 +149,9 @@ def read_config(
     some_text = "a non-empty string", lambda x: isinstance(x, str) and x != ""
     text_or_none = "a non-empty string or null", lambda x: x is None or some_text[1](x)
 
-    def check(name, accepted, fits):
+    def check(name, accepted, is_accepted):
         value = config.get(name)
-        require(fits(value), f'"{name}" in {folder / CONFIG}', value, accepted)
+        require(is_accepted(value), f'"{name}" in {folder / CONFIG}', value, accepted)
 
     check("model", "an object", lambda x: isinstance(x, dict))
     check("task", *(some_text if "task" in config else text_or_none))

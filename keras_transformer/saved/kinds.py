@@ -21,12 +21,13 @@ class Kind:
         task: The "task" in its `config.json`.
         tag: Hugging Face's name of the task; None: it has none.
         example: What follows the folder in an example of the command.
-        heads: Heads of the encoders that it can hold, which count instead of a task.
+        heads: Heads of an encoder that make a folder one of this kind, whatever its task.
         any_head: Whether an encoder may have any head.
         one_label: Whether its head must have a single label.
-        problem: The `problem_type` that its model must have, which makes it of no other kind; None:
-            any other.
-        use: How command and route use it, if they are made from this.
+        problem: `problem_type` that its model must have; such a model is of no other kind, except
+            one with `any_head`. None: any `problem_type`.
+        use: Declaration from which the command and the route are made; None: they have their own
+            code.
     """
 
     what: str
@@ -202,12 +203,12 @@ def require_kind(what: str, config: Mapping[str, Any], folder: str | os.PathLike
         config: The folder's `config.json`.
         folder: The folder, for the message.
     """
-    found = kinds_of(config)
-    if what in {kind.what for kind in found} or what not in {kind.what for kind in KINDS}:
+    kinds = kinds_of(config)
+    if what in {kind.what for kind in kinds} or what not in {kind.what for kind in KINDS}:
         return
-    if found:
-        article = "an" if found[0].what[0] in "aeiou" else "a"
-        problem = f"{article} {found[0].what}: use {found[0].users}"
+    if kinds:
+        article = "an" if kinds[0].what[0] in "aeiou" else "a"
+        problem = f"{article} {kinds[0].what}: use {kinds[0].users}"
     elif config.get("task") == "pretrained":
         problem = "a pretrained model without a head: `train --task` starts from it"
     else:

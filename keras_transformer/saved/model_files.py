@@ -24,8 +24,9 @@ from keras_transformer.weights.adapters import ADAPTER, Adapter
 from keras_transformer.weights.sizes import sized_by
 
 MODEL, CONFIG = "model.keras", hugging_face.CONFIG
-MOST_BYTES = 1 << 24  # of the config in a `.keras` file
-_UNPACKED = 2  # times the size of a `.keras` file: most bytes of its weights, which do not compress
+MOST_BYTES = 1 << 24  # maximum bytes of the config in a `.keras` file
+# Weights may have this many times the bytes of their `.keras` file: they hardly compress.
+_UNPACKED = 2
 
 
 def is_saved(folder: str | os.PathLike) -> bool:
@@ -35,14 +36,14 @@ def is_saved(folder: str | os.PathLike) -> bool:
 
 
 def checkpoint_type(folder: str | os.PathLike) -> str | None:
-    """Return the type of a checkpoint in Hugging Face's layout; None if a folder is none.
+    """Return the type of a checkpoint in Hugging Face's layout; None if it is not one.
 
     Raises:
         ValueError: If its `config.json` is not valid JSON.
     """
     path = Path(folder, CONFIG)
-    theirs = read_json(path) if path.is_file() and not is_saved(folder) else None
-    kind = theirs.get("model_type") if isinstance(theirs, dict) else None
+    foreign_config = read_json(path) if path.is_file() and not is_saved(folder) else None
+    kind = foreign_config.get("model_type") if isinstance(foreign_config, dict) else None
     return kind if isinstance(kind, str) else None
 
 
@@ -79,7 +80,7 @@ def facts_of(adapter: Adapter, base: Path, folder: Path) -> dict[str, Any]:
 
 
 def read_weights(folder: Path, config: Mapping[str, Any]) -> ConfiguredModel:
-    """Read the model of a saved folder; of an adapter, its base with the changes.
+    """Return the model of a saved folder; of an adapter, its base with the adapter's changes.
 
     Args:
         folder: Folder that `save_folder` wrote.
@@ -120,6 +121,7 @@ def config_of(model: ConfiguredModel, config: Mapping[str, Any]) -> Any:
 
 
 def _whole(path):
+    """Return the model in a `.keras` file, after checking its sizes against its weights."""
     try:
         kind, config = _kind_and_config(path)
         if kind is not None:
@@ -183,18 +185,18 @@ def count_parameters(folder: str | os.PathLike) -> int:
 
 
 def _sizes_of_weights(path):
-    """Return the number of numbers of each weight in a `.keras` file.
+    """Return the number of elements of each weight in a `.keras` file.
 
     Raises:
-        ValueError: If the file claims more numbers than it holds: HDF5 has no bytes for numbers
-            that were never written, and a zip archive few for zeros.
+        ValueError: If the file claims more elements than it holds: HDF5 has no bytes for elements
+            that were never written, and a zip archive has few for zeros.
     """
     sizes, claimed = [], []
 
     def add(name, entry):
         claimed.append(entry.nbytes if isinstance(entry, h5py.Dataset) else 0)
         is_weight = not re.search(r"seed_generator|/vars/format$", name)
-        # Bytes without sign are the remainders of weights that are counted already.
+        # uint8 arrays are the remainders of weights that are counted already.
         if isinstance(entry, h5py.Dataset) and is_weight and entry.dtype != "uint8":
             sizes.append(entry.size)
 
@@ -210,8 +212,8 @@ def unreadable(path: Path, error: Exception) -> ValueError:
     """Return the error to raise when a file of a model cannot be read."""
     try:
         refuse_pointer(path)
-    except (OSError, ValueError) as own:
-        return ValueError(str(own))
+    except (OSError, ValueError) as reason:
+        return ValueError(str(reason))
     if not zipfile.is_zipfile(path):
         return ValueError(f"{path} cannot be read: it is damaged, not a complete zip archive")
     told = " ".join(str(error).split())  # Keras's messages hold whole configs

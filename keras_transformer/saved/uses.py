@@ -62,7 +62,7 @@ class Use:
         help: Help of the command.
         found: Name of what is found in each item, in answers of the server.
         items: What an item is: "texts", "texts or pairs" or "questions".
-        record: The same name in JSON lines of the command; None: `found`.
+        record: That name in the command's JSON lines; None: `found`.
         options: Class of its options, of which the server takes those without `served=False`.
         search: Names of options of `search.Search` that the command takes.
         tokens_per_batch: Default of the command.

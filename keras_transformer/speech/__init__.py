@@ -1,1 +1,1 @@
-"""From speech to text and back."""
+"""Speech recognition (`Transcriber`) and speech synthesis (`Synthesizer`)."""

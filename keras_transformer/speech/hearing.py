@@ -1,4 +1,4 @@
-"""The input format and the special tokens of a speech model."""
+"""`Hearing`: the input format and the special tokens of a speech recognition model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keras_transformer.models import SpeechConfig
 from keras_transformer.system.foreign_fields import FieldTable
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
-HOP, WINDOW = 0.01, 0.025  # seconds from frame to frame, and of a frame
+HOP, WINDOW = 0.01, 0.025  # seconds from the start of a frame to the next, and length of a frame
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class Hearing:
     Args:
         sample_rate: Sample rate in Hz.
         pads_clips: Whether each clip is padded with silence to the model's limit (Whisper).
-        is_multilingual: Whether tokens of language and task precede a text.
-        suppressed: Ids that a text never contains.
-        suppressed_first: Ids that a text never begins with.
-        alignment_heads: Layer and head of each cross-attention that follows the speech, for the
-            times of words; none: all heads of the later half of the layers.
-        language: Code of the language of sounds for which nobody names one; None: it is detected.
+        is_multilingual: Whether the decoder's input begins with tokens of language and task.
+        suppressed: Token ids that are never generated.
+        suppressed_first: Token ids that are never generated first.
+        alignment_heads: Pairs (layer, head) of the cross-attention that word times are computed
+            from. Empty: all heads of the second half of the layers.
+        language: Code of the language if a call gives none, such as "en"; None: it is detected.
     """
 
     sample_rate: int = 16_000
@@ -58,9 +58,13 @@ class Hearing:
 
     @classmethod
     def of(cls, facts: Any) -> Hearing:
-        """Make the object from JSON values; the first five fields are required."""
+        """Make a `Hearing` from the JSON values of its fields; only the last two may be missing.
+
+        Raises:
+            ValueError: If a field is missing, unknown or out of range.
+        """
         names = {field.name for field in fields(cls)}
-        if isinstance(facts, Mapping):  # older folders lack these
+        if isinstance(facts, Mapping):  # folders of older versions lack these two fields
             facts = {"alignment_heads": [], "language": None, **facts}
         whole = isinstance(facts, Mapping) and facts.keys() == names
         require(whole, "hearing", facts, f"an object with the fields {sorted(names)}")
@@ -77,17 +81,17 @@ def _as_tuples(x):
 
 
 def time_ids(hearing: Hearing, tokenizer: TextTokenizer) -> set[int]:
-    """Return the ids of Whisper's times, such as `<|1.20|>`, which are no part of a text."""
+    """Return the ids of Whisper's time tokens, such as `<|1.20|>`; none for other models."""
     pieces = tokenizer.pieces().items() if hearing.pads_clips else ()
     return {i for piece, i in pieces if re.fullmatch(r"<\|\d+\.\d+\|>", piece)}
 
 
 def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer, config: Any) -> Hearing:
-    """Return the `Hearing` of a Whisper folder.
+    """Return the `Hearing` of a Whisper in Hugging Face's layout.
 
     Args:
-        folder: Folder with `generation_config.json`, or an older one with its fields in
-            `config.json`.
+        folder: Folder with `generation_config.json`; in older folders, `config.json` has its
+            fields.
         tokenizer: Its tokenizer.
         config: The config of the model.
     """
@@ -99,55 +103,61 @@ def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer, config: Any)
     return Hearing(
         is_multilingual=is_multilingual,
         suppressed=tuple(suppressed(facts, config.vocab_size, config.eos_ids)),
-        suppressed_first=tuple(one for one in first if 0 <= one < config.vocab_size),
+        suppressed_first=tuple(token_id for token_id in first if 0 <= token_id < config.vocab_size),
         alignment_heads=_as_tuples(facts["alignment_heads"] or []),
         language=_language(facts, tokenizer, path) if is_multilingual else None,
     )
 
 
 def _language(facts, tokenizer, path):
-    """Return the code of the language that the authors chose in one of two fields, if any."""
+    """Return the language that the model's authors chose, as a code such as "en"; None: none.
+
+    It is in the field `language`, or in older files in `forced_decoder_ids`.
+    """
     pieces = {i: piece for piece, i in tokenizer.pieces().items()}
     forced = [pieces.get(i, i) for _, i in facts["forced_decoder_ids"] or () if i is not None]
-    name, found = "language", facts["language"]
-    if found is None and forced:
+    name, language = "language", facts["language"]
+    if language is None and forced:
         accepted = (
             "null or ids of a language and of <|transcribe|>: pass another `task` to each call"
         )
         name = "forced_decoder_ids"
-        fits = "<|translate|>" not in forced and all(isinstance(x, str) for x in forced)
-        require(fits, f"{name} in {path}", facts[name], accepted)
-        found = forced[0] if forced[0] not in ("<|transcribe|>", "<|notimestamps|>") else None
-    if found is None:
+        can_transcribe = "<|translate|>" not in forced and all(isinstance(x, str) for x in forced)
+        require(can_transcribe, f"{name} in {path}", facts[name], accepted)
+        language = forced[0] if forced[0] not in ("<|transcribe|>", "<|notimestamps|>") else None
+    if language is None:
         return None
-    code = found.lower().removeprefix("<|").removesuffix("|>")
+    code = language.lower().removeprefix("<|").removesuffix("|>")
     is_known = tokenizer.id_of(f"<|{code}|>") is not None
     require(is_known, f"{name} in {path}", facts[name], 'the code of a language, such as "en"')
     return code
 
 
 def check_feature_extractor(folder: str | os.PathLike, config: SpeechConfig) -> None:
-    """Check that the sounds of a Whisper folder become the features that ours become.
+    """Check that a Whisper folder asks for the same audio features as this package computes.
 
     Args:
-        folder: Folder of the checkpoint, with a `preprocessor_config.json` or without.
+        folder: Folder of the checkpoint. Without `preprocessor_config.json`, nothing is checked.
         config: Config of its model.
 
     Raises:
-        ValueError: If the file is broken, or a field has a value that is not supported; names it.
+        ValueError: If the file is broken, or a field has a value that is not supported.
     """
     read_preprocessor(folder, "feature_extractor", feature_table(config))
 
 
 def feature_table(config: SpeechConfig) -> FieldTable:
-    """Return what is done with each field of `WhisperFeatureExtractor` (5.23)."""
+    """Return which fields of `WhisperFeatureExtractor` (`transformers` 5.23) are refused.
+
+    A field that would change the features is accepted only with the value that is computed here.
+    """
     rate, seconds = Hearing.sample_rate, config.max_frames * HOP
     return FieldTable(
         read=(),
         harmless=(
             *("feature_extractor_type", "processor_class", "auto_map", "return_attention_mask"),
             *("mel_filters", "n_samples", "nb_max_frames"),  # computed from the others
-            "do_normalize",  # only an argument of a call counts
+            "do_normalize",  # `transformers` ignores it in the file
         ),
         refused={
             "feature_size": (config.num_mels,),

@@ -1,4 +1,4 @@
-"""Words of a sound while it arrives: those that two transcriptions in a row agree on."""
+"""Live transcription: words of a sound while it arrives, once two transcriptions agree on them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def agreed_words(
     window: float,
     interval: float | None = None,
 ) -> Iterator[Word]:
-    """Yield each word as soon as two transcriptions in a row agree on it and all words before it.
+    """Yield each word once two transcriptions in a row agree on it and on all earlier words.
 
-    This is LocalAgreement-2 (Macháček et al. 2023, section 2.1). The sound that is transcribed
-    begins after the last word that was yielded, or earlier while it is shorter than half the
-    window: consecutive transcriptions overlap. If the window is full without agreement, its
-    words but the last are yielded.
+    This is LocalAgreement-2 (Macháček et al. 2023, section 2.1). Consecutive transcriptions
+    overlap: each covers the sound since the last yielded word, and earlier sound as long as all of
+    it is shorter than half the window. If the window is full without agreement, all its words
+    except the last are yielded.
 
     Args:
-        transcribe: Function from samples to words with times.
+        transcribe: Function from samples (N,) to their words with times.
         chunks: Samples (N,) of the sound, floats in [-1, 1], in pieces of any length.
         sample_rate: Rate of the samples in Hz.
         window: Maximum length in seconds that `transcribe` takes.
@@ -36,7 +36,7 @@ def agreed_words(
             if that is less.
 
     Raises:
-        ValueError: If `interval` is out of range, or a chunk is not such an array.
+        ValueError: If `interval` is out of range, or a chunk is not an array (N,) of floats.
     """
     interval = min(1.0, window / 4) if interval is None else interval
     accepted = f"above 0 and at most {window / 2:g}, half the model's window"
@@ -45,8 +45,8 @@ def agreed_words(
     size, fresh = max(1, round(interval * sample_rate)), 0
     for chunk in chunks:
         is_sound = isinstance(chunk, np.ndarray) and chunk.ndim == 1
-        fits = is_sound and np.issubdtype(chunk.dtype, np.floating)
-        require(fits, "chunks", type(chunk).__name__, "arrays (N,) of floats")
+        has_floats = is_sound and np.issubdtype(chunk.dtype, np.floating)
+        require(has_floats, "chunks", type(chunk).__name__, "arrays (N,) of floats")
         while len(chunk):
             part, chunk = chunk[: size - fresh], chunk[size - fresh :]
             live.samples = np.concatenate([live.samples, part.astype("float32")])
@@ -58,18 +58,24 @@ def agreed_words(
 
 
 class _Live:
-    """The sound that is not yet transcribed for good."""
+    """The recent sound that is still transcribed again, and its words that are not yet final.
+
+    Args:
+        transcribe: See `agreed_words`.
+        rate: Rate of the samples in Hz.
+        most: Seconds of sound from which words are yielded without agreement.
+    """
 
     def __init__(self, transcribe, rate, most):
         self.transcribe, self.rate, self.most = transcribe, rate, most
         self.samples = np.zeros(0, "float32")
-        self.begin = 0.0  # time of the first of the samples
-        self.end = -1.0  # of the last word in the samples that was yielded
-        self.pending: list[Word] = []  # of the last transcription, not yielded
+        self.begin = 0.0  # time of the first sample in seconds
+        self.end = -1.0  # end of the last yielded word in the samples; -1: none
+        self.pending: list[Word] = []  # words of the last transcription that were not yielded
 
     def words(self):
         """Return the words of the samples that have not been yielded."""
-        if len(self.samples) < 0.05 * self.rate:  # no word, and maybe less than a frame
+        if len(self.samples) < 0.05 * self.rate:  # too short for a word, maybe even for a frame
             return []
         words = [
             dataclasses.replace(x, start=x.start + self.begin, end=x.end + self.begin)
@@ -78,7 +84,7 @@ class _Live:
         return [x for x in words if (x.start + x.end) / 2 > self.end]
 
     def agreed(self):
-        """Return the words that are final, and forget sound that is no longer needed."""
+        """Transcribe; return the words that are final now, and drop sound that is not needed."""
         words = self.words()
         pairs = zip(self.pending, words, strict=False)
         same = itertools.takewhile(lambda pair: _plain(pair[0]) == _plain(pair[1]), pairs)
@@ -88,14 +94,14 @@ class _Live:
             count = max(1, len(words) - 1)
             if not words:  # silence
                 self.end = self.begin + seconds
-        found, self.pending = words[:count], words[count:]
-        if found:
-            self.end = max(self.end, found[-1].end)
+        final, self.pending = words[:count], words[count:]
+        if final:
+            self.end = max(self.end, final[-1].end)
         if seconds > self.most / 2 and self.end > self.begin:
             cut = min(round((self.end - self.begin) * self.rate), len(self.samples))
             self.samples, self.begin = self.samples[cut:], self.begin + cut / self.rate
             self.end = -1.0
-        return found
+        return final
 
 
 def _plain(word):

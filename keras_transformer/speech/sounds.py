@@ -1,4 +1,4 @@
-"""Sounds as input of a transcriber: samples at one rate, cut into parts at quiet places."""
+"""Preparation of sounds for a transcriber: read, resample, and cut into parts at quiet places."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def samples_of(sound: Sound, sample_rate: int | None, rate: int) -> np.ndarray:
 
     Args:
         sound: WAV file of 16-bit PCM, or samples (N,) in [-1, 1].
-        sample_rate: Rate of given samples in Hz; None: `rate`.
+        sample_rate: Rate in Hz if `sound` is an array; None: `rate`. A file names its own rate.
         rate: Rate of the result in Hz.
 
     Raises:
-        ValueError: If the file cannot be read, the samples are not such an array, there are none,
-            or the rate is not a whole number from 1 on.
+        ValueError: If the file cannot be read, the array has another shape or dtype, the sound is
+            empty or not finite, or `sample_rate` is not a whole number from 1.
     """
     if not isinstance(sound, np.ndarray):
         samples = read_wav(sound, rate)[0]
@@ -42,7 +42,7 @@ def samples_of(sound: Sound, sample_rate: int | None, rate: int) -> np.ndarray:
 
 
 def cut(samples: np.ndarray, longest: int) -> list[np.ndarray]:
-    """Return the samples in parts of at most `longest`, cut at quiet places."""
+    """Return samples (N,) in parts of at most `longest` samples, cut at quiet places."""
     parts = []
     while len(samples) > longest:
         end = _quietest(samples[:longest])
@@ -52,7 +52,11 @@ def cut(samples: np.ndarray, longest: int) -> list[np.ndarray]:
 
 
 def _quietest(samples: np.ndarray) -> int:
-    """Return the middle of the quietest 300th in the last sixth: 0.1 s in the last 5 of 30 s."""
+    """Return the index of the quietest place in the last sixth of the samples.
+
+    It is the middle of the interval of 1/300 of the samples with the least power. Of 30 s, these
+    are 0.1 s among the last 5 s.
+    """
     begin, size = len(samples) * 5 // 6, max(1, len(samples) // 300)
     power = np.concatenate([[0.0], np.cumsum(np.square(samples[begin:], dtype="float64"))])
     return begin + int((power[size:] - power[:-size]).argmin()) + size // 2

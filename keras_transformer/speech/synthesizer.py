@@ -1,4 +1,4 @@
-"""From text to speech: tokenizer, model and Griffin-Lim as one object."""
+"""The `Synthesizer`, which speaks texts: tokenizer, model and Griffin-Lim as one object."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from keras_transformer.saved.folder import CONFIG, load_with_tokenizer, read_con
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts
 
-TASK = "speech_synthesis"  # in config.json
-UNKNOWN = "<|endoftext|>"  # in a tokenizer of characters
+TASK = "speech_synthesis"  # name of the task in config.json
+UNKNOWN = "<|endoftext|>"  # the unknown token of a tokenizer of characters
 
 
 class Synthesizer:
-    """Speaks texts with what `training.speech_synthesis` saved.
+    """Speaks texts with a model that `training.speech_synthesis` saved.
 
     ```python
     synthesizer = Synthesizer.load("saved_models/voices")
@@ -33,8 +33,8 @@ class Synthesizer:
     write_wav("seven.wav", samples, synthesizer.sample_rate)
     ```
 
-    The id of the speaker, `tokenizer.vocab_size` plus its number, precedes those of a text. The
-    sound of a text does not depend on the others in its batch.
+    The model's input begins with the id of the speaker, `tokenizer.vocab_size` plus the speaker's
+    index in `speakers`. The sound of a text does not depend on the others in its batch.
 
     Args:
         model: A `TextToSpeech`.
@@ -60,7 +60,7 @@ class Synthesizer:
         if tokenizer.vocab_size + len(speakers) > model.config.vocab_size:
             raise ValueError(
                 f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces "
-                f"beside {len(speakers)} speakers, the model {model.config.vocab_size} ids"
+                f"besides {len(speakers)} speakers, the model {model.config.vocab_size} ids"
             )
         self.model, self.tokenizer = model, tokenizer
         self.sample_rate, self.speakers = sample_rate, tuple(speakers)
@@ -72,12 +72,12 @@ class Synthesizer:
         """Return the sound of each text: samples (N,) float32 in [-1, 1] at `sample_rate`.
 
         Args:
-            texts: Texts of characters that the training texts have.
+            texts: Texts without characters that the training texts lack.
             speaker: One of `speakers`; None: the first.
             batch_size: Texts per batch.
 
         Raises:
-            ValueError: If an argument is out of range, or a text is empty, too long or has other
+            ValueError: If an argument is out of range, or a text is empty, too long or has unknown
                 characters.
         """
         features = self.features(texts, speaker=speaker, batch_size=batch_size)
@@ -88,7 +88,8 @@ class Synthesizer:
     ) -> list[np.ndarray]:
         """Return the log-mel features (F, mels) of each text; the arguments are those of `speak`.
 
-        A warning says which texts did not end within the model's `max_frames`.
+        If the speech of a text does not end within the model's `max_frames`, it is cut with a
+        warning.
         """
         speaker = self.speakers[0] if speaker is None else speaker
         require(speaker in self.speakers, "speaker", speaker, f"one of {list(self.speakers)}")
@@ -96,25 +97,26 @@ class Synthesizer:
         texts, config = checked_texts(texts), self.model.config
         first = self.tokenizer.vocab_size + self.speakers.index(speaker)
         ids = [[first, *row] for row in self.tokenizer.encode(texts)]
-        for text, own in zip(texts, ids, strict=True):
-            self._check(text, own)
+        for text, row in zip(texts, ids, strict=True):
+            self._check(text, row)
         most, lengths = config.max_length, [len(row) for row in ids]
-        found: list[Any] = [None] * len(ids)
+        features: list[Any] = [None] * len(ids)
         for chosen, rows, length in search_batches(lengths, batch_size * most, most):
             source = padded([ids[i] for i in chosen], rows, length, config.pad_id)
-            source[len(chosen) :, 0] = first  # rows that only fill the batch
+            source[len(chosen) :, 0] = first  # a row that only fills the batch must have a token
             values_BLR, lengths_B = self._runner.arrays(
                 self.model, "frames", self._function, [source]
             )
-            for row, i in enumerate(chosen):
-                if lengths_B[row] == config.max_steps:
+            for place, i in enumerate(chosen):
+                if lengths_B[place] == config.max_steps:
                     seconds = config.max_frames / 100
                     warnings.warn(f"{texts[i]!r:.60} is cut after {seconds} s", stacklevel=3)
-                frames = values_BLR[row, : lengths_B[row]]
-                found[i] = frames.reshape(-1, config.num_mels)
-        return found
+                frames = values_BLR[place, : lengths_B[place]]
+                features[i] = frames.reshape(-1, config.num_mels)
+        return features
 
     def _check(self, text, ids):
+        """Raise ValueError for a text that is empty, too long, or has unknown characters."""
         require(len(ids) > 1, "the characters of a text", "none", "one or more")
         most = self.model.config.max_length - 1
         if len(ids) - 1 > most:

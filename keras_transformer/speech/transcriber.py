@@ -1,4 +1,4 @@
-"""From speech to text: features, model, search and tokenizer as one object."""
+"""The `Transcriber`, which transcribes recordings: model, search and tokenizer as one object."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from keras_transformer.speech.sounds import Sound, cut, samples_of
 from keras_transformer.speech.word_times import Word, check_alignment_heads, timed_words
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 
-TASK = "speech"  # in config.json
+TASK = "speech"  # name of the task in config.json
 TASKS = ("transcribe", "translate")
 
 
 class Transcriber:
-    """A Whisper, or a run of `training.speech_recognition`, that transcribes recordings.
+    """Transcribes recordings with a Whisper, or a model of `training.speech_recognition`.
 
     ```python
     transcriber = load_pretrained("openai/whisper-tiny")
@@ -38,18 +38,19 @@ class Transcriber:
     ```
 
     Recordings longer than the model's limit, 30 seconds in Whisper, are cut at quiet places, and
-    the texts of the parts are joined. The output of a Whisper is forced to begin with the tokens
-    of language, task and "no timestamps" (Radford et al. 2022, section 2.3).
+    the texts of the parts are joined. The decoder of a Whisper begins with the tokens of language,
+    task and "no timestamps" (Radford et al. 2022, section 2.3).
 
     Args:
         model: A `Speech`.
         tokenizer: The tokenizer that the model was trained with.
         hearing: The model's input format and special tokens; None: the defaults of `Hearing`.
-        search: Options of `search.Transcription` that hold unless a call gives others, such as
-            those of an imported model's authors; None: none.
+        search: Default search options of this model, by name, see `search.Transcription`; for
+            example those of an imported model's authors. None: those of `Transcription`.
 
     Raises:
-        ValueError: If the tokenizer or the alignment heads do not fit the model.
+        ValueError: If the tokenizer has more pieces than the model, or an alignment head is not in
+            the model.
     """
 
     def __init__(
@@ -93,11 +94,10 @@ class Transcriber:
 
         Args:
             sounds: WAV files of 16-bit PCM, or samples (N,) in [-1, 1], of any length.
-            sample_rate: Rate of the given samples in Hz; None: the model's. Recordings of other
-                rates are resampled to the model's.
-            language: Code such as "en" for a multilingual model; None: that of the folder, if its
-                authors chose one (`hearing.language`), else the most probable language
-                of each part.
+            sample_rate: Rate in Hz of sounds that are arrays; None: the model's. Sounds of another
+                rate are resampled.
+            language: Code such as "en", for a multilingual model. None: the default of the model's
+                authors (`hearing.language`), if any, else the most probable language of each part.
             task: "transcribe", or "translate" into English.
             batch_size: Parts per batch.
             options: Options of `search.Transcription`: `beam_size=1`, `length_penalty=0.0`,
@@ -105,13 +105,14 @@ class Transcriber:
 
         Raises:
             TypeError: If an option is unknown.
-            ValueError: If an argument is out of range, or a file or samples cannot be read.
+            ValueError: If an argument is out of range, a file cannot be read, or an array is not
+                samples (N,) of finite floats.
         """
         parts = self._parts(sounds, sample_rate)
         options |= dict(language=language, task=task, batch_size=batch_size)
-        flat = self.transcribe_ids([part for own in parts for part in own], **options)
+        flat = self.transcribe_ids([part for row in parts for part in row], **options)
         texts = iter(self.tokenizer.decode(flat))
-        return [" ".join(next(texts).strip() for _ in own).strip() for own in parts]
+        return [" ".join(next(texts).strip() for _ in row).strip() for row in parts]
 
     @spelled_out(Transcription, TRANSCRIBE)
     def transcribe_words(
@@ -126,18 +127,18 @@ class Transcriber:
     ) -> list[list[Word]]:
         """Return the words spoken in each recording, with their start and end in seconds.
 
-        The times come from the cross-attention, see `word_times.token_starts`. They are multiples
-        of 0.02 s; a pause counts as part of a word beside it. The arguments are those of
-        `transcribe`.
+        The times are derived from cross-attention, see `word_times.token_starts`. They are
+        multiples of 0.02 s; a pause counts as part of a neighbouring word. The arguments are those
+        of `transcribe`.
         """
         parts, results = self._parts(sounds, sample_rate), []
-        flat = [part for own in parts for part in own]
-        found = iter(self._found(flat, language, task, batch_size, options))
-        for own in parts:
+        flat = [part for row in parts for part in row]
+        all_ids = iter(self._ids_of(flat, language, task, batch_size, options))
+        for row in parts:
             begin, words = 0.0, list[Word]()
-            for part in own:
+            for part in row:
                 seconds = len(part) / self.hearing.sample_rate
-                spoken = self._features(part), seconds, *next(found)
+                spoken = self._features(part), seconds, *next(all_ids)
                 words += timed_words(self.model, self.tokenizer, self.hearing, begin, *spoken)
                 begin += seconds
             results.append(words)
@@ -162,7 +163,8 @@ class Transcriber:
         Args:
             chunks: Samples (N,) of the sound in [-1, 1], in pieces of any length.
             sample_rate: Rate of the samples in Hz; None: the model's.
-            interval: Seconds between transcriptions, half the delay of a word; None: at most 1.
+            interval: Seconds of new sound between transcriptions; the delay of a word is about
+                twice as long. None: 1, or a quarter of the model's limit if that is less.
         """
         rate = self.hearing.sample_rate if sample_rate is None else sample_rate
         require_whole("sample_rate", rate, 1)
@@ -189,10 +191,10 @@ class Transcriber:
             clips: Samples (N,) at the model's rate, none longer than the model's limit.
             language, task, batch_size, options: See `transcribe`.
         """
-        return [ids for _, ids in self._found(clips, language, task, batch_size, options)]
+        return [ids for _, ids in self._ids_of(clips, language, task, batch_size, options)]
 
-    def _found(self, clips, language, task, batch_size, options):
-        """Return the forced first ids and the ids of the text of each clip."""
+    def _ids_of(self, clips, language, task, batch_size, options):
+        """Return, for each clip, the ids that the decoder begins with, and the ids of the text."""
         require(task in TASKS, "task", task, f"one of {TASKS}")
         require_whole("batch_size", batch_size, 1)
         config, times = self.model.config, time_ids(self.hearing, self.tokenizer)
@@ -209,7 +211,7 @@ class Transcriber:
         begin = self.first_ids(language, task)
         most = search.max_new_tokens or config.max_length
         room = min(config.max_length - len(begin), most)
-        found: list[tuple[list[int], list[int]]] = [([], []) for _ in clips]
+        results: list[tuple[list[int], list[int]]] = [([], []) for _ in clips]
         lengths = [len(x) for x in features]
         frames_per_batch = batch_size * config.max_frames
         for chosen, rows, length in search_batches(lengths, frames_per_batch, config.max_frames):
@@ -229,14 +231,18 @@ class Transcriber:
             (ids,) = self._runner.arrays(self.model, key, make, [inputs, first_ids])
             for row, i in enumerate(chosen):
                 text_ids = until_end(ids[row, :room].tolist(), (*config.eos_ids, config.pad_id))
-                text_ids = [one for one in text_ids if one not in times]
-                found[i] = first_ids[row].tolist(), text_ids
-        return found
+                text_ids = [x for x in text_ids if x not in times]
+                results[i] = first_ids[row].tolist(), text_ids
+        return results
 
     def first_ids(self, language: str | None, task: str = "transcribe") -> list[int]:
-        """Return the first ids of the decoder's input: BOS and, of a Whisper, its forced tokens.
+        """Return the ids that the decoder's input begins with: BOS, and Whisper's special tokens.
 
-        The id of a language that is None, to be detected, is 0.
+        If `language` is None, the place of its token holds 0.
+
+        Args:
+            language: Language code, or None.
+            task: "transcribe" or "translate".
         """
         ids, no_times = [self.model.config.bos_id], self.tokenizer.id_of("<|notimestamps|>")
         if known := self.languages:
@@ -244,7 +250,7 @@ class Transcriber:
         return ids if no_times is None else [*ids, no_times]
 
     def _parts(self, sounds, sample_rate):
-        """Return the parts of each sound, as samples that the model can take."""
+        """Return each sound as a list of parts, samples (N,) within the model's limit."""
         if isinstance(sounds, str | os.PathLike | np.ndarray) or hasattr(sounds, "read"):
             raise ValueError(f"sounds must be a sequence of sounds, got one: {sounds!r:.80}")
         rate = self.hearing.sample_rate
@@ -263,7 +269,7 @@ class Transcriber:
         return ops.convert_to_numpy(log_mel(samples, self.hearing.sample_rate, mels, hop=HOP))
 
     def _likeliest(self, inputs, ids):
-        """Return the most probable language of each clip: the prediction after BOS."""
+        """Return the id of the most probable language of each clip, as predicted after BOS."""
         first = np.full((len(inputs["features"]), 1), self.model.config.bos_id, "int32")
         logits_BV = ops.convert_to_numpy(self.model({**inputs, "target_ids": first}))[:, 0]
         return np.array(ids)[logits_BV[:, ids].argmax(axis=-1)]

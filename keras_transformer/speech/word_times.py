@@ -1,4 +1,4 @@
-"""Times of spoken words from cross-attention (Whisper's way), by dynamic time warping."""
+"""Times of spoken words, from cross-attention by dynamic time warping, as in Whisper."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Word:
 
 
 def check_alignment_heads(hearing: Hearing, config: SpeechConfig) -> None:
-    """Raise ValueError if an alignment head is not in the model."""
+    """Raise ValueError if the model lacks one of `hearing.alignment_heads`."""
     layers, heads = config.num_decoder_layers, config.decoder_sizes["num_heads"]
-    fits = all(i < layers and j < heads for i, j in hearing.alignment_heads)
+    are_known = all(i < layers and j < heads for i, j in hearing.alignment_heads)
     accepted = f"pairs of a layer below {layers} and a head below {heads}"
-    require(fits, "alignment_heads", hearing.alignment_heads, accepted)
+    require(are_known, "alignment_heads", hearing.alignment_heads, accepted)
 
 
 def timed_words(
@@ -79,7 +79,7 @@ def timed_words(
     heads = hearing.alignment_heads or itertools.product(later, range(count))
     chosen = [ops.convert_to_numpy(ops.cast(weights[layers[i]][0, j], "float32")) for i, j in heads]
     positions = max(1, min(math.ceil(seconds / HOP / 2), -(-len(features) // 2)))
-    rows = slice(len(first_ids) - 1, len(tokens))  # which predict the text and EOS
+    rows = slice(len(first_ids) - 1, len(tokens))  # rows that predict the text and EOS
     weights_HTS = np.stack(chosen)[:, rows, :positions]
     weights_HTS /= np.maximum(weights_HTS.sum(axis=-1, keepdims=True), 1e-9)
     times = begin + np.minimum(token_starts(weights_HTS) * 2 * HOP, seconds)
@@ -88,14 +88,14 @@ def timed_words(
 
 
 def token_starts(weights_HTS: np.ndarray, width: int = 7) -> np.ndarray:
-    """Return the source position at which each token starts, by its attention.
+    """Return the source position at which each token starts, derived from cross-attention.
 
     The weights of each position are standardized over the tokens and smoothed by a median filter
     over the positions; the heads are averaged. The best monotonic path through the result gives
     each token its positions (Radford et al. 2022, implementation of `word_timestamps`).
 
     Args:
-        weights_HTS: Cross-attention of the chosen heads, in the rows that predict the T tokens.
+        weights_HTS: Cross-attention weights of H chosen heads, in the rows that predict T tokens.
         width: Width of the median filter in positions, odd.
 
     Returns:
@@ -109,11 +109,11 @@ def token_starts(weights_HTS: np.ndarray, width: int = 7) -> np.ndarray:
 
 
 def median_filter(x: np.ndarray, width: int) -> np.ndarray:
-    """Return the median of `width` values around each one of the last axis, reflected at the ends.
+    """Return x after a median filter along the last axis, reflected at the ends: (..., S).
 
     Args:
         x: Values (..., S).
-        width: An odd number. If S is at most half of it, x is returned.
+        width: Number of values per median, odd. If S is at most half of it, x is returned.
     """
     require(width % 2 == 1 and width > 0, "width", width, "an odd number above 0")
     half = width // 2
@@ -126,27 +126,28 @@ def median_filter(x: np.ndarray, width: int) -> np.ndarray:
 def time_warping(cost_TS: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the cheapest path from (0, 0) to (T - 1, S - 1) in steps of 0 or 1 along each axis.
 
-    Of equally cheap steps, those along S alone are preferred, as in Whisper.
+    This is dynamic time warping (Sakoe and Chiba 1978). Of equally cheap steps, steps along S alone
+    are preferred, as in Whisper.
 
     Args:
         cost_TS: Cost of each cell.
 
     Returns:
-        The row and the column of each cell of the path (Sakoe and Chiba 1978).
+        Rows (L,) and columns (L,) of the L cells of the path.
     """
     rows, columns = cost_TS.shape
-    # Cells of one anti-diagonal depend only on the two before it: one array operation for each.
+    # Cells of an anti-diagonal depend only on the two previous ones, so all are computed at once.
     total = np.full((rows + 1, columns + 1), np.inf)
     total[0, 0] = 0
     choice = np.zeros((rows + 1, columns + 1), "int8")
     for diagonal in range(2, rows + columns + 1):
         i = np.arange(max(1, diagonal - columns), min(rows, diagonal - 1) + 1)
         j = diagonal - i
-        both, down, along = total[i - 1, j - 1], total[i - 1, j], total[i, j - 1]
-        best = np.where((down < both) & (down < along), 1, 2)
-        best = np.where((both < down) & (both < along), 0, best)
+        corner, down, along = total[i - 1, j - 1], total[i - 1, j], total[i, j - 1]
+        best = np.where((down < corner) & (down < along), 1, 2)
+        best = np.where((corner < down) & (corner < along), 0, best)
         choice[i, j] = best
-        total[i, j] = cost_TS[i - 1, j - 1] + np.choose(best, [both, down, along])
+        total[i, j] = cost_TS[i - 1, j - 1] + np.choose(best, [corner, down, along])
     choice[0, :], choice[:, 0] = 2, 1
     i, j, path = rows, columns, []
     while i > 0 or j > 0:
@@ -158,9 +159,10 @@ def time_warping(cost_TS: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def words_of(tokenizer: TextTokenizer, ids: Sequence[int]) -> list[tuple[str, int, int]]:
-    """Return the words of a transcript with the index of the first token and of the one after.
+    """Return each word of a transcript with the start and end of its tokens, as indices.
 
     A word includes its punctuation. In writing systems without spaces, each character is a word.
+    The end is the index after the last token.
 
     Args:
         tokenizer: Tokenizer of the transcript.
@@ -169,12 +171,12 @@ def words_of(tokenizer: TextTokenizer, ids: Sequence[int]) -> list[tuple[str, in
     prefixes = tokenizer.decode([ids[: i + 1] for i in range(len(ids))])
     if not prefixes:
         return []
-    # A character of several bytes begins as U+FFFD, and is there when its last byte is.
-    begun = np.maximum.accumulate([len(x) for x in prefixes])
+    # While a token has only the first bytes of a character, it is decoded as U+FFFD.
+    lengths = np.maximum.accumulate([len(x) for x in prefixes])
     whole = np.maximum.accumulate([len(x.rstrip("\ufffd")) for x in prefixes])
     words = []
     for match in _WORD.finditer(prefixes[-1]):
-        first = np.searchsorted(begun, match.start(), side="right")
+        first = np.searchsorted(lengths, match.start(), side="right")
         last = np.searchsorted(whole, match.end() - 1, side="right")
         words.append((match[0], int(first), min(int(last) + 1, len(ids))))
     return words

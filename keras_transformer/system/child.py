@@ -1,7 +1,7 @@
 """Processes that answer lines of JSON: both ends of their pipes.
 
-A child ends with the process that started it, however that ends; the signals of a terminal and of a
-service reach the parent, which decides.
+A child ends when the process that started it ends, even if that is killed. SIGINT, SIGTERM and
+SIGHUP reach only the parent, which decides when the child ends.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 
 
 class ChildEndedError(ChildProcessError):
-    """A process ended, and gave no answer."""
+    """Raised when a child process ends without an answer."""
 
 
 class Child:
     """A process that answers each line of JSON on its stdin with one on its stdout.
 
     Args:
-        command: The command, which runs `serve` or does the same.
+        command: Command line of a program that calls `serve` or speaks the same protocol.
         variables: Variables of its environment, besides those of this process.
         cores: Cores that the process may use; empty: all.
     """
@@ -39,7 +39,7 @@ class Child:
     ):
         allowed = os.sched_getaffinity(0) if cores else set()
         try:
-            if cores:  # it inherits them from the thread that starts it
+            if cores:  # the child inherits the cores of this thread
                 os.sched_setaffinity(0, cores)
             self._process = subprocess.Popen(
                 command,
@@ -54,13 +54,13 @@ class Child:
                 os.sched_setaffinity(0, allowed)
 
     def send(self, message: Any) -> None:
-        """Send a request of plain values; if the process has ended, `receive` says so."""
+        """Send a request of plain values; if the process has ended, `receive` raises the error."""
         with contextlib.suppress(OSError, ValueError):
             self._process.stdin.write(json.dumps(message) + "\n")  # type: ignore[union-attr]
             self._process.stdin.flush()  # type: ignore[union-attr]
 
     def receive(self) -> Any:
-        """Wait for the answer to the oldest request that has none.
+        """Wait for the answer to the oldest unanswered request, and return it.
 
         Raises:
             ChildEndedError: If the process ended.
@@ -75,7 +75,7 @@ class Child:
         return json.loads(line)
 
     def is_alive(self) -> bool:
-        """Whether the process runs."""
+        """Return whether the process runs."""
         return self._process.poll() is None
 
     def wait(self) -> None:
@@ -83,16 +83,16 @@ class Child:
         self._process.wait()
 
     def stop(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process, whatever it is doing."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError, ValueError):  # a request that was never read
+            with contextlib.suppress(OSError, ValueError):  # it holds a request that was never read
                 pipe.close()  # type: ignore[union-attr]
 
 
 def serve(answer: Callable[[Any], Any]) -> None:
-    """Answer the requests of the process that started this one, until it ends.
+    """Answer the requests of the process that started this one, until that process ends.
 
     Args:
         answer: Function from a request to its answer, both plain values.
@@ -105,13 +105,13 @@ def serve(answer: Callable[[Any], Any]) -> None:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
 
-    def read():  # beside the computation, so that this process ends while it computes, too
+    def read():  # in a thread, so that this process can end while it computes
         for line in sys.stdin:
             requests.put(line)
         os._exit(0)
 
     threading.Thread(target=read, daemon=True).start()
     while True:
-        found = answer(json.loads(requests.get()))
-        answers.write(json.dumps(found) + "\n")
+        result = answer(json.loads(requests.get()))
+        answers.write(json.dumps(result) + "\n")
         answers.flush()

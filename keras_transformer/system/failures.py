@@ -9,21 +9,21 @@ import re
 from collections.abc import Iterator
 
 BAD_INPUT = (ValueError, OSError, ImportError, NotImplementedError, MemoryError)
-LONGEST = 2000  # characters of a message
+LONGEST = 2000  # maximum number of characters of a message
 # The disk or the quota is full, or a file is larger than `ulimit` allows.
 FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG}
 # A system error number in the message of a Rust library, of HDF5 or of another process.
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)|\[Errno (\d+)\]")
 _TEXTS = {os.strerror(number): number for number in FULL}  # TensorFlow's messages have no number
 _NO_MEMORY = re.compile(r"out of memory|can't allocate memory|RESOURCE_EXHAUSTED", re.IGNORECASE)
-_OF_MEMORY = {"OutOfMemoryError", "ResourceExhaustedError"}  # of PyTorch and TensorFlow
+_OF_MEMORY = {"OutOfMemoryError", "ResourceExhaustedError"}  # errors of PyTorch and TensorFlow
 
 
 def in_one_line(error: BaseException) -> str:
     """Return the error's message on one line, or the name of its class if it has none.
 
-    The middle of a very long one, which quotes foreign text, is left out. Errors of the file system
-    read as those of other programs do: "train.en: No such file or directory".
+    The middle of a message longer than `LONGEST` is left out. Errors of the file system have the
+    form that other programs use: "train.en: No such file or directory".
     """
     message = " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno and error.strerror and error.filename is not None:
@@ -40,15 +40,15 @@ def in_one_line(error: BaseException) -> str:
 def full_disk(error: Exception) -> int | None:
     """Return the errno if the disk or the user's quota is full; None for other errors."""
     number = getattr(error, "errno", None)
-    if number is None and (found := _SYSTEM_ERROR.search(str(error))):
-        number = int(found[1] or found[2] or found[3])
+    if number is None and (match := _SYSTEM_ERROR.search(str(error))):
+        number = int(match[1] or match[2] or match[3])
     if number is None:
         number = next((x for text, x in _TEXTS.items() if text in str(error)), None)
     return number if number in FULL else None
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Return whether Python or a backend did not get the memory that it asked for."""
+    """Return whether an error means that Python or a backend ran out of memory."""
     if isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error)):
         return True
     return isinstance(error, MemoryError) or type(error).__name__ in _OF_MEMORY
@@ -56,10 +56,10 @@ def lacks_memory(error: BaseException) -> bool:
 
 @contextlib.contextmanager
 def memory_errors() -> Iterator[None]:
-    """Raise MemoryError in place of a backend's own error of this kind.
+    """Raise MemoryError in place of a backend's own out-of-memory error.
 
     Raises:
-        MemoryError: If the body lacks memory; says what needs less.
+        MemoryError: If the body runs out of memory; the message says what needs less.
     """
     try:
         yield
@@ -74,15 +74,15 @@ def memory_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def readable(what: str) -> Iterator[None]:
-    """Raise ValueError in place of errors that are not of `BAD_INPUT`.
+    """Raise ValueError in place of errors whose class is not in `BAD_INPUT`.
 
     Foreign files can hold values of any type in any place, which lead to errors of any class.
 
     Args:
-        what: What is read, for the message.
+        what: Name of the thing that is read, for the message.
 
     Raises:
-        ValueError: If the body raises such an error; names what is read.
+        ValueError: If the body raises such an error; the message begins with `what`.
     """
     try:
         yield

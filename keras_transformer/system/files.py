@@ -19,12 +19,12 @@ from keras_transformer.system.git_lfs import refuse_pointer
 from keras_transformer.system.locks import acquired, owned
 
 LOCK = ".lock"
-# The folders of `scratch`, and those that older versions made with `tempfile`.
+# Names of the folders that `scratch` makes, and that older versions made with `tempfile`.
 _SCRATCH = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}\.partial|\.saving\.[a-z0-9_]{8}")
 
 
 def cache_folder(name: str) -> Path:
-    """Return the folder of a cache of this user, which need not exist."""
+    """Return the path of the user's cache folder `name`, which may not exist."""
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return caches / "keras_transformer" / name
 
@@ -74,10 +74,10 @@ def replacing(path: str | os.PathLike, *, lose_others: bool = True) -> Iterator[
 
 @contextlib.contextmanager
 def updating(folder: str | os.PathLike, name: str, gone: Collection[str] = ()) -> Iterator[Path]:
-    """Yield an empty folder, whose entries then replace those of `folder`: all of them or none.
+    """Yield an empty folder; at the end, its entries replace those of `folder`, all or none.
 
-    Other entries of `folder` are kept. If the process is killed while the entries are moved, the
-    next reader moves the others: `remove_stale` does that, so call it before reading.
+    Other entries of `folder` are kept. If the process is killed while it moves the entries,
+    `remove_stale` moves the rest: call that function before reading the folder.
 
     Args:
         folder: The folder, which exists.
@@ -100,7 +100,7 @@ def updating(folder: str | os.PathLike, name: str, gone: Collection[str] = ()) -
 
 
 def _move_all(folder, room, name):
-    """Move what `updating` wrote to its place; again, if that was stopped."""
+    """Move the entries that `updating` wrote into the folder, or the rest of them after a kill."""
     ready = _ready(room, name)
     for entry in sorted(os.listdir(ready)):
         if (folder / entry).is_dir():
@@ -132,8 +132,8 @@ def scratch(path: str | os.PathLike) -> Iterator[Path]:
     except Exception as error:
         if (number := full_disk(error)) is None:
             raise
-        begun = _ready(room, path.name).exists()
-        state = "the next use completes it" if begun else "its old content is intact"
+        is_ready = _ready(room, path.name).exists()
+        state = "the next use completes it" if is_ready else "its old content is intact"
         raise OSError(
             number, f"{os.strerror(number)}: {path} could not be written; {state}"
         ) from error
@@ -145,7 +145,7 @@ def scratch(path: str | os.PathLike) -> Iterator[Path]:
 
 
 def _is_needed(room, path):
-    """Whether a scratch folder holds what was to be moved, and could not be."""
+    """Return whether a scratch folder holds content that could not be moved to its place."""
     lost = _old(room, path.name).exists() and not path.exists()
     return lost or _ready(room, path.name).exists()
 
@@ -156,8 +156,8 @@ def remove_stale(folder: str | os.PathLike, name: str | None = None) -> None:
         names = os.listdir(folder)
     except OSError:
         return
-    for found in filter(None, map(_SCRATCH.fullmatch, names)):
-        target, room = found["name"] or "saving", Path(folder, found.string)
+    for match in filter(None, map(_SCRATCH.fullmatch, names)):
+        target, room = match["name"] or "saving", Path(folder, match.string)
         if name not in (None, target):
             continue
         # OSError: it belongs to another user, for example, or another process removed it first.
@@ -177,18 +177,18 @@ def remove_stale(folder: str | os.PathLike, name: str | None = None) -> None:
 
 
 def complete(folder: str | os.PathLike) -> None:
-    """Complete what a killed process was moving to or into a folder; call it before reading.
+    """Complete moves of a killed process, of a folder or into it; call this before reading.
 
     Raises:
-        ValueError: If it cannot be completed, because the folder cannot be written to.
+        ValueError: If a move cannot be completed, because the folder is not writable.
     """
     folder = Path(folder)
     if not folder.exists():
         remove_stale(folder.parent, folder.name)
     remove_stale(folder)
     if folder.is_dir() and not os.access(folder, os.W_OK):
-        for found in filter(None, map(_SCRATCH.fullmatch, os.listdir(folder))):
-            if found["name"] and _ready(folder / found.string, found["name"]).exists():
+        for match in filter(None, map(_SCRATCH.fullmatch, os.listdir(folder))):
+            if match["name"] and _ready(folder / match.string, match["name"]).exists():
                 raise ValueError(
                     f"{folder} holds a model whose saving was stopped: load it once as a user who "
                     "can write there, which completes it"
@@ -220,7 +220,7 @@ def removed(*paths: str | os.PathLike) -> None:
 
 @contextlib.contextmanager
 def _made(folder: Path) -> Iterator[None]:
-    """Make a folder and its missing parents; at the end, remove those of them that are empty."""
+    """Make a folder and its missing parents; at the end, remove the new ones that are empty."""
     made = [x for x in (folder, *folder.parents) if not x.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -245,7 +245,7 @@ def _old(room, name):
 
 
 def _ready(room, name):
-    """Return the folder of what `updating` moves, once that is complete."""
+    """Return the folder with the entries that `updating` moves; it exists once all are written."""
     return room / f"{name}.ready"
 
 
@@ -272,7 +272,7 @@ def write_json(path: str | os.PathLike, value: Any) -> None:
 
 
 def write_synced(path: str | os.PathLike, data: bytes) -> None:
-    """Write a file so that it is on the disk, whole, also if the machine loses power next."""
+    """Write a file and sync it to the disk, so that it is complete even after a power failure."""
     path = Path(path)
     with replacing(path) as temporary, temporary.open("wb") as file:
         file.write(data)

@@ -1,8 +1,8 @@
 """Fields of the JSON files of other programs: read, harmless, or refused if their value is unusual.
 
-A field that nobody reads is a wrong answer that nobody sees. So each file of a foreign folder has
-a table, kept beside the code that reads the file, and every field that the other program knows is
-in one of its three columns.
+A field that the reader ignores can make results wrong without an error. So each file of a foreign
+folder has a table, kept beside the code that reads the file, and every field that the other program
+knows is in one of its three columns.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from keras_transformer.system.files import read_json
 
 @dataclass(frozen=True)
 class FieldTable:
-    """What is done with each field of a foreign JSON file.
+    """A table of the fields in a JSON file of another program: read, ignored, or refused.
 
     Args:
         read: Fields that the reader uses, or checks itself.
         harmless: Fields that change no result, such as the version of the program.
-        refused: Accepted values of each field that changes results but is not supported. An absent
-            field is accepted.
+        refused: Maps fields that change results to the values that are supported. An absent field
+            is accepted.
     """
 
     read: Collection[str]

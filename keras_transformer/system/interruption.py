@@ -1,4 +1,4 @@
-"""Work that nobody waits for any longer is given up between its steps."""
+"""Interruption of work that nobody waits for any longer, between two of its steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def given_up_if(nobody_waits: Callable[[], bool]) -> Iterator[None]:
 
 
 def check() -> None:
-    """Do nothing, or give up the work of this thread; for loops that run in Python.
+    """Raise GivenUpError if nobody waits for the work of this thread; for long Python loops.
 
     Raises:
         GivenUpError: If nobody waits for the work.

@@ -21,7 +21,7 @@ class NoLock:
 
 
 def acquired(path: Path, timeout: float = 0) -> FileLock | NoLock | None:
-    """Acquire the lock and return it; None if another process holds it, and for `timeout` seconds.
+    """Acquire and return the lock; None if another process still holds it after `timeout` seconds.
 
     With a timeout of -1, wait until it is free.
     """
@@ -48,7 +48,7 @@ def owned(path: str | os.PathLike, what: str) -> Iterator[None]:
         what: What is locked, for the error message.
 
     Raises:
-        ValueError: If another process holds the lock; names it.
+        ValueError: If another process holds the lock; the message names that process.
     """
     path = Path(path)
     lock = acquired(path)
@@ -71,7 +71,7 @@ def owned(path: str | os.PathLike, what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def waiting(path: str | os.PathLike) -> Iterator[None]:
-    """Hold an exclusive lock, once no other process holds it.
+    """Wait until no other process holds a lock, then hold it exclusively.
 
     Args:
         path: File of the lock; it is created, and stays.

@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import sys
 
-# From malloc.h.
+# Options of `mallopt`, from malloc.h.
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -2, -3, -4, -8
 
 
@@ -25,7 +25,7 @@ def reuse_memory(of_any_size: bool = False) -> None:
         return
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL("libc.so.6").mallopt
-        mallopt(_M_ARENA_MAX, 1)  # shared with the threads of backward passes
+        mallopt(_M_ARENA_MAX, 1)  # one arena, which the threads of backward passes share
         mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # glibc's maximum
         mallopt(_M_TRIM_THRESHOLD, -1)
         mallopt(_M_TOP_PAD, 64 << 20)

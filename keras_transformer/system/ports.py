@@ -5,20 +5,21 @@ from __future__ import annotations
 import random
 import socket
 
-# Below those that systems give to outgoing connections, any of which could take one found free.
+# Below the ports that systems give to outgoing connections: such a connection could take a port
+# that has just been found free.
 _PORTS = range(10_000, 32_000)
 
 
 def free_port(count: int = 1) -> int:
-    """Return a port of this host that is free, as are the next ones.
+    """Return the first of `count` consecutive free ports of this host.
 
     Args:
-        count: Number of ports in a row that are free.
+        count: Number of consecutive ports.
 
     Raises:
-        OSError: If a thousand tries found none.
+        OSError: If 1,000 random tries find none.
     """
-    chosen = random.SystemRandom()  # its own: a seed must not give two programs the same port
+    chosen = random.SystemRandom()  # unseeded: programs with the same seed need different ports
     for _ in range(1_000):
         first = chosen.choice(_PORTS)
         if all(map(_is_free, range(first, first + count))):
@@ -27,9 +28,9 @@ def free_port(count: int = 1) -> int:
 
 
 def _is_free(port):
-    with socket.socket() as one:
+    with socket.socket() as listener:
         try:
-            one.bind(("", port))
+            listener.bind(("", port))
         except OSError:
             return False
     return True

@@ -18,9 +18,9 @@ _OF_MACOS = {"DotProd": "asimddp", "I8MM": "i8mm", "BF16": "bf16", "FP16": "asim
 def processor_features() -> frozenset[str]:
     """Return the names of the processor's instructions, such as "avx2" or "avx512_vnni".
 
-    They come from `/proc/cpuinfo`, or on macOS from `sysctl`; elsewhere none is known. The
-    environment variable KERAS_TRANSFORMER_PROCESSOR, names separated by spaces, takes their place:
-    for a virtual machine that hides what it has, and to try what another machine would do.
+    They come from `/proc/cpuinfo`, or on macOS from `sysctl`; on other systems the set is empty.
+    The environment variable KERAS_TRANSFORMER_PROCESSOR replaces them with its names, separated by
+    spaces: for a virtual machine that hides instructions, and to imitate another machine.
     """
     named = os.environ.get(VARIABLE)
     if named is not None:
@@ -47,11 +47,12 @@ def is_amd() -> bool:
 
 
 def _of_macos():
+    """Return the names of the instructions of an ARM processor on macOS."""
     if platform.machine() != "arm64":
         return frozenset()
     lines = subprocess.run(
         ["sysctl", "hw.optional.arm"], capture_output=True, text=True, timeout=10, check=True
     ).stdout.splitlines()
     return frozenset(
-        ours for theirs, ours in _OF_MACOS.items() if f"hw.optional.arm.FEAT_{theirs}: 1" in lines
+        feature for name, feature in _OF_MACOS.items() if f"hw.optional.arm.FEAT_{name}: 1" in lines
     )

@@ -57,8 +57,9 @@ SERIALIZABLE = {  # modules, and their classes with `keras.saving.register_keras
 def register_with_keras() -> None:
     """Register all `SERIALIZABLE` classes with Keras, now or as soon as it is imported.
 
-    Keras finds a registered class by its name, not by its module. So until a module is imported,
-    and registers its classes itself, other classes stand for these.
+    Keras finds a registered class by its name, not by its module. Until a module is imported, and
+    registers its classes itself, stand-in classes are registered, which import the module when they
+    are used.
     """
     if keras := sys.modules.get("keras"):
         _register(keras)
@@ -71,7 +72,7 @@ class AfterImport:
 
     Args:
         name: Name of the module.
-        action: The function.
+        action: Function that is called with the module.
     """
 
     def __init__(self, name: str, action: Callable[[ModuleType], None]):
@@ -80,7 +81,7 @@ class AfterImport:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec that `PathFinder` finds for the module, with a loader that then acts."""
+        """Return the module's spec from `PathFinder`, with a loader that then calls the action."""
         spec = PathFinder.find_spec(name, path, target) if name == self._name else None
         if spec is None or spec.loader is None:
             return None
@@ -95,6 +96,7 @@ class AfterImport:
 
 
 def _register(keras: Any) -> None:
+    """Register a stand-in for each of our classes that is not imported yet."""
     known = keras.saving.get_custom_objects()
     for module, names in SERIALIZABLE.items():
         for name in names:
@@ -102,6 +104,8 @@ def _register(keras: Any) -> None:
 
 
 def _stand_in(module, name):
+    """Return a stand-in class, which imports the module of the real class when it is used."""
+
     def from_config(config, *arguments, **options):
         defined = getattr(importlib.import_module(f"{PACKAGE}.{module}"), name)
         return defined.from_config(config, *arguments, **options)

@@ -28,21 +28,22 @@ AS_KERAS_WRITES = {  # the configuration file that Keras 3.15 writes at its firs
     "image_data_format": "channels_last",
     "nnx_enabled": False,
 }
-# PyPI has another project with the name of our command; its module has the name of ours, too.
+# PyPI has another project with the name of our command, keras-transformer. Its module has the same
+# name as ours, too.
 OTHER_PROJECT = "github.com/CyberZHG/keras-transformer"
 
 
 def prepare() -> None:
     """Prepare the process for Keras; called once, when the package is imported.
 
-    A process of the command line, which has no other work, also keeps its memory, lets idle threads
-    sleep, and loads Keras without its extras.
+    A command-line process also keeps freed memory, lets idle threads sleep, and loads Keras without
+    its optional dependencies.
 
     Raises:
         ImportError: If no backend or not the requested one is installed, or if the other project
             named `keras-transformer` is installed.
         ValueError: If KERAS_BACKEND or Keras's configuration file names an unknown backend.
-        SystemExit: Instead of these two in a command-line process, after one line on stderr.
+        SystemExit: Instead of these errors in a command-line process, after one line on stderr.
     """
     try:
         refuse_other_project()
@@ -67,10 +68,10 @@ def prepare() -> None:
 
 
 def _let_threads_sleep() -> None:
-    """Let PyTorch's threads wait for work in a short loop, and then asleep; before it is loaded.
+    """Let idle threads of PyTorch spin only briefly, then sleep. Call before PyTorch is loaded.
 
-    GNU's OpenMP waits in a loop of some milliseconds, so that beside other work the threads take
-    each other's cores: a training step then takes twice the processor time.
+    GNU's OpenMP spins for some milliseconds. Beside other work, its spinning threads keep cores
+    busy, and a training step takes twice the processor time.
     """
     if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
         os.environ["GOMP_SPINCOUNT"] = "10000"
@@ -156,11 +157,11 @@ def _keras_configuration() -> Path:
 
 
 def _is_command_line() -> bool:
-    """Whether this process runs `keras-transformer`, or a module of this project with `-m`."""
-    program, given = sys.argv[0] if sys.argv else "", sys.orig_argv
-    if "-m" in given[:-1]:
-        *packages, module = given[given.index("-m") + 1].split(".")
-        # "-m" while Python is still looking for the module, then its file.
+    """Return whether this process runs our command, or a module of this project with `-m`."""
+    program, arguments = sys.argv[0] if sys.argv else "", sys.orig_argv
+    if "-m" in arguments[:-1]:
+        *packages, module = arguments[arguments.index("-m") + 1].split(".")
+        # `program` is "-m" while Python is still looking for the module, and its file afterwards.
         is_ours = [*packages, module][0] in ("keras_transformer", "training", "benchmarks")
         if is_ours and (program == "-m" or Path(program).stem in (module, "__main__")):
             return True
@@ -186,7 +187,8 @@ class WithoutExtrasOfKeras:
     ) -> ModuleSpec | None:
         """Return the spec that `PathFinder` finds for a hidden module while Keras is imported.
 
-        The module itself cannot be loaded then. It is found, because PyTorch looks whether it is.
+        Loading the module then fails. It still has a spec, because PyTorch checks whether it has
+        one.
         """
         if name not in self.HIDDEN or not _is_importing("keras"):
             return None
@@ -232,6 +234,7 @@ class QuietTensorFlow:
 
 @contextlib.contextmanager
 def _filtered_stderr():
+    """Redirect stderr to a file in the context; then write the lines that are not hidden."""
     level = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0")
     hidden = "IWE"[: int(level) if level.isdigit() else 0]
     try:
@@ -256,7 +259,7 @@ def without_log_lines(text: bytes, hidden: str) -> bytes:
     """Return the text without lines that Abseil logged at a hidden level.
 
     Args:
-        text: What was written to stderr.
+        text: Bytes that were written to stderr.
         hidden: Letters of the hidden levels: any of I, W and E.
     """
     heading = rb"WARNING: All log messages before absl::InitializeLog\(\) .*"

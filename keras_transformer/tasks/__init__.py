@@ -1,1 +1,1 @@
-"""Encoders and vision models for one task each: classes, tags, answers, vectors, trees."""
+"""Objects that run a model for one task: classifiers, taggers, answers, embeddings, parsers."""

@@ -1,4 +1,4 @@
-"""Base class of the objects that run an encoder: loading, batches, one function."""
+"""Base class of the objects that run an encoder for a task: loading, saving and batches."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 
 
 class EncoderTask:
-    """An encoder with its tokenizer, and the function that it computes.
+    """Base class: an encoder with its tokenizer, and the function of its outputs for one task.
 
-    The kind of saved folder that a subclass loads says which head the model must have.
+    The class attribute `kind` of a subclass says which head the model must have.
 
     Texts are sorted by length and processed in batches of a token budget. Padding is masked, so
     the result for a text does not depend on the others in its batch.
@@ -46,42 +46,44 @@ class EncoderTask:
         use = f" (use {fitting[0].users})" if fitting else ""
         accepted = " or ".join(map(repr, kind.heads))
         accepted += f" with problem_type {kind.problem!r}" if kind.problem else ""
-        found = " with problem_type ".join(filter(None, (config.head, problem)))
-        fits = kind in kinds_with(config.head, True, problem)
-        require(fits, "the model's head", found, accepted + use)
-        fits = not kind.one_label or len(labels) == 1
-        require(fits, "the model's labels", labels, f"one{use}")
+        head = " with problem_type ".join(filter(None, (config.head, problem)))
+        has_head = kind in kinds_with(config.head, True, problem)
+        require(has_head, "the model's head", head, accepted + use)
+        require(not kind.one_label or len(labels) == 1, "the model's labels", labels, f"one{use}")
         if tokenizer.vocab_size > config.vocab_size:
             raise ValueError(
                 f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
                 f"the model {config.vocab_size}"
             )
         self.model, self.tokenizer = model, tokenizer
-        self.max_length = config.max_length  # of a text in tokens
+        self.max_length = config.max_length  # maximum tokens of a text
         self._runner = Runner()
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them.
 
-        With a `base`, the folder that training with LoRA started from, write an adapter of it.
+        Args:
+            folder: Output folder.
+            base: Folder that LoRA training started from: only an adapter on it is written. None:
+                the whole model.
         """
         facts = {"task": self.kind.task, **self._facts()}
         save_folder(folder, self.model, self.tokenizer, facts, base=base)
 
     def _facts(self) -> dict[str, Any]:
-        """Return what `config.json` says besides the task."""
+        """Return the entries of `config.json` besides the task."""
         return {}
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Self:
-        """Load what `save`, a training script or `keras-transformer import` wrote.
+        """Load a model that `save`, a training script or `keras-transformer import` wrote.
 
         Args:
             folder: Folder of the saved model.
             precision: See `Translator.load`; None: as saved.
 
         Raises:
-            ValueError: If the folder is not such a model, or a file in it is broken.
+            ValueError: If the folder has no model for this task, or a file in it is broken.
         """
         model, tokenizer = load_with_tokenizer(folder, cls.kind.what, cls.families, precision)
         try:
@@ -91,53 +93,58 @@ class EncoderTask:
 
     @classmethod
     def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
-        """Return the object of a saved folder whose model and tokenizer are already loaded."""
+        """Make the task's object from a model and a tokenizer that were loaded from `folder`."""
         return cls(model, tokenizer)
 
     def in_words(self, found: Any) -> str:
-        """Return what was found in an item as a line of text."""
+        """Return the result for one text as a line of text, with tabs between its values."""
         return "\t".join(map(str, found))
 
     def _function(self) -> Callable:
-        """Return the function from the model's inputs to arrays whose first axis is the batch."""
+        """Return the function from the model's inputs to result arrays (B, ...)."""
         return lambda inputs: ops.softmax(ops.cast(self.model(inputs), "float32"), axis=-1)
 
     def _encoded(
         self, texts: Sequence[str], strict: bool, special: Collection[str] = ()
     ) -> list[list[int]]:
-        """Return the ids of texts; those that are too long are cut with a warning, or fail.
+        """Return the ids of texts; a text that is too long is cut, with a warning.
 
-        A text is cut before its last special tokens, such as [SEP], as in `transformers`.
+        It is cut before its last special tokens, such as [SEP], as in `transformers`. With
+        `strict`, it raises ValueError instead.
         """
-        found = self.tokenizer.encode(texts, special=special)
-        long = [i for i, text in enumerate(texts) if self._is_long(found[i], text, strict)]
+        encoded = self.tokenizer.encode(texts, special=special)
+        long = [i for i, text in enumerate(texts) if self._is_long(encoded[i], text, strict)]
         options = dict(special=special, max_length=self.max_length)
         cut = self.tokenizer.encode([texts[i] for i in long], **options)  # type: ignore[arg-type]
         for i, ids in zip(long, cut, strict=True):
-            found[i] = ids
-        return found
+            encoded[i] = ids
+        return encoded
 
     def _encoded_pairs(
         self, pairs: Sequence[tuple[str, str]], strict: bool
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Return the ids of pairs, and the types of the ids; of long pairs the longer text is cut.
+        """Return the token ids and the token types of pairs.
+
+        If a pair is too long, its longer text is cut, with a warning.
 
         Raises:
-            ValueError: If the model does not take pairs, or a pair is too long and `strict`.
+            ValueError: If the model does not take pairs, or a pair is too long and `strict` is set.
         """
         only = "strings, not pairs: the model has one token type"
         require(self.model.config.takes_pairs or not pairs, "texts", pairs[:1], only)
-        found = self.tokenizer.encode_pairs(pairs, 1 << 30)
-        long = [i for i, own in enumerate(found) if self._is_long(own[0], pairs[i], strict)]
+        encoded = self.tokenizer.encode_pairs(pairs, 1 << 30)
+        long = [
+            i for i, encoding in enumerate(encoded) if self._is_long(encoding[0], pairs[i], strict)
+        ]
         if long:
             options = dict(max_length=self.max_length, strategy="longest_first")
             cut = self.tokenizer.encode_pairs([pairs[i] for i in long], **options)  # type: ignore[arg-type]
-            for i, own in zip(long, cut, strict=True):
-                found[i] = own
-        return [x[0] for x in found], [x[1] for x in found]
+            for i, encoding in zip(long, cut, strict=True):
+                encoded[i] = encoding
+        return [x[0] for x in encoded], [x[1] for x in encoded]
 
     def _is_long(self, ids: Sequence[int], text: Any, strict: bool) -> bool:
-        """Return whether a text has to be cut, with a warning; if it is strict, that fails."""
+        """Return whether a text must be cut, and warn if so; with `strict`, raise ValueError."""
         limit = self.max_length
         require(len(ids) > 0, "the tokens of a text", f"none in {text!r:.60}", "one or more")
         if len(ids) <= limit:
@@ -158,22 +165,22 @@ class EncoderTask:
         types: Sequence[Sequence[int]] | None = None,
         extra: Mapping[str, int] | None = None,
     ) -> list[Any]:
-        """Return the function's result for each text, padded to the length of its batch.
+        """Return the result of `_function` for each text, padded to the length of its batch.
 
         Args:
-            ids: Token ids of each text, one or more and at most `max_length`.
+            ids: Token ids of each text: at least one, at most `max_length`.
             tokens_per_batch: Maximum tokens in a batch, padding included.
             types: Token type of each id; None: all are 0.
-            extra: Further inputs of the function (B,), of the same value for each text.
+            extra: Further inputs of the function by name: one number, the same for all texts.
         """
-        config, found = self.model.config, [None] * len(ids)
+        config, results = self.model.config, [None] * len(ids)
         lengths = [len(row) for row in ids]
         for chosen, rows, length in search_batches(lengths, tokens_per_batch, config.max_length):
             shape = rows, length
             inputs = {"token_ids": padded([ids[i] for i in chosen], *shape, config.pad_id)}
             if getattr(config, "num_types", 1) > 1:
-                own = [types[i] for i in chosen] if types is not None else []
-                inputs["type_ids"] = padded(own, *shape, 0)
+                batch_types = [types[i] for i in chosen] if types is not None else []
+                inputs["type_ids"] = padded(batch_types, *shape, 0)
             more = {name: np.full(rows, x, "int32") for name, x in (extra or {}).items()}
             key = ("outputs", *more)
             result = self._runner(self.model, key, self._function, [inputs | more])
@@ -181,8 +188,8 @@ class EncoderTask:
             if not all(np.isfinite(x).all() for x in _rows(result, len(chosen))):
                 raise ValueError("model must give finite outputs, got none: are weights NaN?")
             for row, i in enumerate(chosen):
-                found[i] = keras.tree.map_structure(lambda x, row=row: x[row], result)
-        return found
+                results[i] = keras.tree.map_structure(lambda x, row=row: x[row], result)
+        return results
 
 
 def _rows(tree, count):

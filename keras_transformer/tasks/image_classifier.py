@@ -1,4 +1,4 @@
-"""Classes of images."""
+"""The `ImageClassifier`, which finds the classes of images."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from keras_transformer.tasks.labels import (
 
 
 class ImageClassifier(ImageTask):
-    """Finds the class of each image with what `training.image_classification` or `import` saved.
+    """Classifies images with a ViT that `training.image_classification` or `import` saved.
 
     ```python
     classifier = ImageClassifier.load("saved_models/vit-mnist")
@@ -30,12 +30,12 @@ class ImageClassifier(ImageTask):
     print(labels[0].label, labels[0].probability)
     ```
 
-    Images are resized to the model's size, without regard to their proportions, and normalized
-    like those that it was trained on.
+    Images are resized to the model's size, without keeping their proportions, and normalized like
+    the images that it was trained on.
 
     Args:
         model: A `ViT`.
-        classes: Name of each class.
+        classes: Names of the classes, in the order of the model's outputs.
         image_format: Format of the images that the model was trained on.
 
     Raises:
@@ -46,9 +46,9 @@ class ImageClassifier(ImageTask):
 
     def __init__(self, model: ViT, classes: Sequence[str], image_format: ImageFormat):
         count = model.config.num_classes
-        fits = isinstance(classes, list | tuple) and all(isinstance(x, str) for x in classes)
+        are_names = isinstance(classes, list | tuple) and all(isinstance(x, str) for x in classes)
         accepted = f"{count} names, one for each of the model's classes"
-        require(fits and len(classes) == count, "classes", classes, accepted)
+        require(are_names and len(classes) == count, "classes", classes, accepted)
         super().__init__(model, image_format)
         self.classes = tuple(classes)
 
@@ -57,20 +57,20 @@ class ImageClassifier(ImageTask):
     ) -> list[list[Label]] | list[list[Value]]:
         """Return the classes of each image with their probabilities, the most probable first.
 
-        A regression gives a `Value` for each class instead, in their order.
+        If the model is a regression, return a `Value` for each class instead, in their order.
 
         Args:
             images: Arrays (height, width[, channels]) of bytes, or of floats from 0 to 1; one
-                array (B, height, width, channels) of them; or image files, PNG, JPEG and all that
-                Pillow reads. A grey file fits a model of colours, too.
+                array (B, height, width, channels) of them; or image files of any format that Pillow
+                reads, such as PNG and JPEG. A model for colours also takes grey files.
             threshold: See `TextClassifier.classify`.
             batch_size: Images per batch.
 
         Raises:
-            ImportError: If Pillow is missing, which reads files and resizes.
-            FileNotFoundError: If there is no such file.
+            ImportError: If Pillow is missing, and a file must be read or an image resized.
+            FileNotFoundError: If a file does not exist.
             ValueError: If an argument is out of range, a file cannot be read, or an image has
-                other channels than those that the model was trained on.
+                another number of channels than the model.
         """
         check_threshold(threshold, self.problem)
         rows = dict(self._run(images, batch_size))

@@ -1,4 +1,4 @@
-"""Vectors of images."""
+"""The `ImageEmbedder`, which computes a vector for each image."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keras_transformer.tasks.similarity import unit
 
 
 class ImageEmbedder(ImageTask):
-    """Computes a vector for each image with a ViT without a classifier, which `import` saved.
+    """Computes a vector for each image, usually with a ViT without a classifier.
 
     ```python
     embedder = ImageEmbedder.load("saved_models/vit-in21k")
@@ -22,7 +22,7 @@ class ImageEmbedder(ImageTask):
     Images are resized and normalized as for an `ImageClassifier`.
 
     Args:
-        model: A `ViT`, with a classifier or without one, which is not used.
+        model: A `ViT`. If it has a classifier, it is not used.
         image_format: Format of the images that the model was trained on.
 
     Raises:
@@ -36,7 +36,7 @@ class ImageEmbedder(ImageTask):
 
         Args:
             images, batch_size: See `ImageClassifier.classify`.
-            normalize: Whether vectors have length 1, so that their dot products are cosines.
+            normalize: Whether vectors are scaled to norm 1, so that their dot products are cosines.
 
         Raises:
             ImportError, FileNotFoundError, ValueError: See `ImageClassifier.classify`.

@@ -1,4 +1,4 @@
-"""Images as the input of a model: decoded, resized and normalized."""
+"""Conversion of images to the input of a model: decode, resize, crop and normalize."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from keras_transformer.system.extras import missing
 from keras_transformer.system.foreign_fields import FieldTable
 
 RESAMPLINGS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # Pillow's 0 to 5
-GREY = ("1", "L", "LA", "La")  # modes of Pillow without colours
+GREY = ("1", "L", "LA", "La")  # Pillow's modes without colour
 
 
 @dataclass(frozen=True)
 class ImageFormat:
-    """The size of images and the distribution of their values that a model was trained on.
+    """The preparation of images for a model: normalization, resampling filter and crop.
 
     Args:
         mean: Mean of each channel, for values from 0 to 1.
         deviation: Standard deviation of each channel, above 0, for values from 0 to 1.
-        resampling: Filter for images of another size, one of `RESAMPLINGS`.
-        crop: Share of the height and of the width that is kept around an image's centre.
+        resampling: Filter to resize images with, one of `RESAMPLINGS`.
+        crop: Fraction of the height and of the width, in (0, 1], that is kept around the centre.
 
     Raises:
         ValueError: If a value is out of range, or `mean` and `deviation` differ in length.
@@ -40,41 +40,44 @@ class ImageFormat:
     def __post_init__(self):
         for name in ("mean", "deviation"):
             value = getattr(self, name)
-            fits = isinstance(value, list | tuple) and len(value) > 0
-            fits = fits and all(type(x) in (int, float) and np.isfinite(x) for x in value)
-            require(fits, name, value, "a list of numbers, one per channel")
+            are_numbers = isinstance(value, list | tuple) and len(value) > 0
+            are_numbers = are_numbers and all(
+                type(x) in (int, float) and np.isfinite(x) for x in value
+            )
+            require(are_numbers, name, value, "a list of numbers, one per channel")
         count = len(self.mean)
-        fits = len(self.deviation) == count and min(self.deviation) > 0
-        require(fits, "deviation", self.deviation, f"{count} numbers above 0, like mean")
+        matches_mean = len(self.deviation) == count and min(self.deviation) > 0
+        require(matches_mean, "deviation", self.deviation, f"{count} numbers above 0, like mean")
         known = self.resampling in RESAMPLINGS
         require(known, "resampling", self.resampling, f"one of {RESAMPLINGS}")
         require(is_number(self.crop) and 0 < self.crop <= 1, "crop", self.crop, "in (0, 1]")
 
     def normalized(self, images: np.ndarray) -> np.ndarray:
-        """Return images (..., channels) of bytes as float32, with the model's mean and deviation.
+        """Return images scaled to [0, 1], less the mean, divided by the deviation: float32.
 
         Args:
-            images: Values from 0 to 255.
+            images: Values (..., channels) from 0 to 255.
         """
         mean, deviation = (np.array(x, "float32") for x in (self.mean, self.deviation))
         return (images / np.float32(255) - mean) / deviation
 
     def read(self, image: Any, size: tuple[int, int]) -> np.ndarray:
-        """Return an image as input of the model, float32; see `pixels`."""
+        """Return an image as normalized input of the model, float32; arguments as in `pixels`."""
         return self.normalized(self.pixels(image, size))
 
     def pixels(self, image: Any, size: tuple[int, int]) -> np.ndarray:
-        """Return an image as bytes (height, width, channels).
+        """Return an image, resized and cropped, as bytes (height, width, channels).
 
         Args:
             image: Array (height, width[, channels]) of bytes, or of floats from 0 to 1, which are
-                rounded to multiples of 1 / 255; or an image file in any format of Pillow.
+                rounded to multiples of 1 / 255; or an image file of any format that Pillow reads.
             size: Height and width of the result.
 
         Raises:
             ImportError: If Pillow is missing for a file or for resizing.
-            FileNotFoundError: If there is no such file.
-            ValueError: If the image cannot be read, or has other channels than the model.
+            FileNotFoundError: If the file does not exist.
+            ValueError: If the image cannot be read, or has another number of channels than the
+                model.
         """
         channels = len(self.mean)
         pixels = _bytes(image) if isinstance(image, np.ndarray) else _decoded(image, channels)
@@ -88,9 +91,11 @@ class ImageFormat:
 
 
 def table_of(height: int, width: int, kind: str = "vit") -> FieldTable:
-    """Return what is done with each field of `ViTImageProcessor` (5.23), by the images' size.
+    """Return which fields of `ViTImageProcessor` (`transformers` 5.23) are read or refused.
 
-    That of a DeiT cuts images of this size out of larger ones.
+    Args:
+        height, width: Size of the model's images in pixels.
+        kind: "vit"; or "deit", whose processor resizes images to a larger size, and crops them.
     """
     sizes: tuple[Any, ...] = ({"height": height, "width": width}, [height, width])
     sizes = (*sizes, height) if height == width else sizes
@@ -110,10 +115,10 @@ def table_of(height: int, width: int, kind: str = "vit") -> FieldTable:
         ),
         harmless=(
             *("processor_class", "auto_map", "device", "return_tensors", "disable_grouping"),
-            *("image_seq_length", "do_convert_rgb"),  # files of images are converted in any case
+            *("image_seq_length", "do_convert_rgb"),  # image files are always converted
             "do_resize",  # a ViT accepts no image of another size
-            *(("crop_size",) if kind != "deit" else ()),  # of `do_center_crop`
-            "pad_size",  # of `do_pad`
+            *(("crop_size",) if kind != "deit" else ()),  # only read with `do_center_crop`
+            "pad_size",  # only read with `do_pad`
         ),
         refused={
             **(crops if kind == "deit" else plain),
@@ -136,49 +141,56 @@ def image_format_of(
     """Return the format of a ViT in Hugging Face's layout, from `preprocessor_config.json`.
 
     Args:
-        folder: Folder of the checkpoint; without the file, ViT's own values count: mean and
-            deviation 0.5.
+        folder: Folder of the checkpoint. Without the file, ViT's defaults hold: mean and deviation
+            0.5.
         channels: Number of the model's channels.
-        size: Height and width of the model's images.
-        kind: The `model_type` of the model: "vit", or "deit", whose images are cut.
+        size: Height and width of the model's images in pixels.
+        kind: The `model_type` of the model: "vit", or "deit", whose images are cropped.
 
     Raises:
-        ValueError: If the file is broken, or asks for what is not supported.
+        ValueError: If the file is broken, or a field has a value that is not supported.
     """
-    theirs, place = read_preprocessor(folder, "image_processor", table_of(*size, kind))
-    scale = theirs.get("rescale_factor", 1 / 255) if theirs.get("do_rescale", True) else 1.0
-    fits = is_number(scale) and scale > 0
-    require(fits, f"rescale_factor in {place}", scale, "a number above 0")
+    fields, place = read_preprocessor(folder, "image_processor", table_of(*size, kind))
+    scale = fields.get("rescale_factor", 1 / 255) if fields.get("do_rescale", True) else 1.0
+    require(is_number(scale) and scale > 0, f"rescale_factor in {place}", scale, "a number above 0")
     mean, deviation = [0.0] * channels, [1.0] * channels
-    if theirs.get("do_normalize", True):
-        mean = _per_channel(theirs, "image_mean", channels, place)
-        deviation = _per_channel(theirs, "image_std", channels, place)
-        fits = min(deviation) > 0
-        require(fits, f"image_std in {place}", deviation, "numbers above 0")
-    number, most = theirs.get("resample", 3 if kind == "deit" else 2), len(RESAMPLINGS) - 1
-    fits = type(number) is int and 0 <= number <= most
-    require(fits, f"resample in {place}", number, f"a filter of Pillow, 0 to {most}")
-    # Theirs are of values times `rescale_factor`, ours of values from 0 to 1.
+    if fields.get("do_normalize", True):
+        mean = _per_channel(fields, "image_mean", channels, place)
+        deviation = _per_channel(fields, "image_std", channels, place)
+        require(min(deviation) > 0, f"image_std in {place}", deviation, "numbers above 0")
+    number, most = fields.get("resample", 3 if kind == "deit" else 2), len(RESAMPLINGS) - 1
+    is_filter = type(number) is int and 0 <= number <= most
+    require(is_filter, f"resample in {place}", number, f"a filter of Pillow, 0 to {most}")
+    # The file's mean and deviation are for values times `rescale_factor`, ours for [0, 1].
     mean, deviation = ([x / scale / 255 for x in values] for values in (mean, deviation))
-    crop = _crop(theirs.get("size", 256), size, place) if kind == "deit" else 1.0
+    crop = _crop(fields.get("size", 256), size, place) if kind == "deit" else 1.0
     return ImageFormat(mean, deviation, RESAMPLINGS[number], crop)
 
 
 def _crop(whole, size, place):
-    """Return the share of each side that is kept of images of a `size` in the file."""
+    """Return the fraction of each side that a crop keeps.
+
+    Args:
+        whole: The file's field `size`, the size before the crop: one number or an object.
+        size: Height and width of the model's images in pixels.
+        place: Name of the file in messages.
+    """
     sides = [whole.get(x) for x in ("height", "width")] if isinstance(whole, dict) else [whole] * 2
-    fits = all(type(x) is int and x >= y for x, y in zip(sides, size, strict=True))
-    fits = fits and size[0] * sides[1] == size[1] * sides[0]
-    require(fits, f"size in {place}", whole, f"sides in the proportion of {tuple(size)} or above")
+    has_proportion = all(type(x) is int and x >= y for x, y in zip(sides, size, strict=True))
+    has_proportion = has_proportion and size[0] * sides[1] == size[1] * sides[0]
+    accepted = f"sides in the proportion of {tuple(size)} or above"
+    require(has_proportion, f"size in {place}", whole, accepted)
     return size[0] / sides[0]
 
 
-def _per_channel(theirs, name, channels, place):
-    """Return a field that is one number for each channel, or one for all of them."""
-    value = theirs.get(name, 0.5)
+def _per_channel(fields, name, channels, place):
+    """Return the numbers of a field per channel; one number in the file holds for all channels."""
+    value = fields.get(name, 0.5)
     value = [value] * channels if is_number(value) else value
-    fits = isinstance(value, list | tuple) and len(value) == channels and all(map(is_number, value))
-    require(fits, f"{name} in {place}", value, f"{channels} numbers, one per channel")
+    has_channels = (
+        isinstance(value, list | tuple) and len(value) == channels and all(map(is_number, value))
+    )
+    require(has_channels, f"{name} in {place}", value, f"{channels} numbers, one per channel")
     return value
 
 
@@ -187,9 +199,9 @@ def _bytes(image):
     shape, accepted = image.shape, "(height, width) or (height, width, channels), none 0"
     require(image.ndim in (2, 3) and 0 not in shape, "the shape of an image", shape, accepted)
     if np.issubdtype(image.dtype, np.floating):
-        fits = bool(((image >= 0) & (image <= 1)).all())
+        in_range = bool(((image >= 0) & (image <= 1)).all())
         least, most = float(image.min()), float(image.max())
-        require(fits, "the values of an image", (least, most), "bytes, or floats from 0 to 1")
+        require(in_range, "the values of an image", (least, most), "bytes, or floats from 0 to 1")
         image = np.round(image * 255).astype(np.uint8)
     accepted = "uint8, or floats from 0 to 1"
     require(image.dtype == np.uint8, "the type of an image", str(image.dtype), accepted)
@@ -197,9 +209,10 @@ def _bytes(image):
 
 
 def _decoded(file: str | os.PathLike | BinaryIO, channels: int) -> np.ndarray:
-    """Return the bytes of an image file; grey gets the channels of colours if the model has them.
+    """Return the bytes of an image file: (height, width, 1 or 3).
 
-    A transparent image loses its transparency, as in `transformers`.
+    A grey image becomes RGB if the model has several channels. Transparency is dropped, as in
+    `transformers`.
     """
     pillow, operations = _pillow()
     try:
@@ -215,7 +228,7 @@ def _decoded(file: str | os.PathLike | BinaryIO, channels: int) -> np.ndarray:
     if channels == 1:
         accepted = "L (grey): the model was trained on 1 channel"
         require(mode in GREY, f"the mode of {file}", mode, accepted)
-    # Of other numbers there are no files; `read` says so.
+    # If the model has neither 1 nor 3 channels, `pixels` refuses the result.
     image = np.asarray(image.convert("L" if channels == 1 else "RGB"))
     return image if image.ndim == 3 else image[..., None]
 

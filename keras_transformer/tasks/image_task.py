@@ -1,4 +1,4 @@
-"""Base class of the objects that run a ViT: loading, batches, one function."""
+"""Base class of the objects that run a ViT for a task: loading, saving and batches."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Images = Sequence[str | os.PathLike | BinaryIO | np.ndarray] | np.ndarray
 
 
 class ImageTask(abc.ABC):
-    """A ViT with the format of its images, and the function that it computes.
+    """Base class: a ViT with the format of its images, and the function of its outputs for a task.
 
-    Images are resized to the model's size, without regard to their proportions, and normalized
-    like those that the model was trained on.
+    Images are resized to the model's size, without keeping their proportions, and normalized like
+    the images that it was trained on.
 
     Args:
         model: A `ViT`.
@@ -39,8 +39,8 @@ class ImageTask(abc.ABC):
 
     def __init__(self, model: ViT, image_format: ImageFormat):
         channels = model.config.num_channels
-        found, accepted = len(image_format.mean), f"{channels}, the model's"
-        require(found == channels, "the channels of image_format", found, accepted)
+        count, accepted = len(image_format.mean), f"{channels}, the model's"
+        require(count == channels, "the channels of image_format", count, accepted)
         self.model, self.image_format = model, image_format
         self._runner = Runner()
 
@@ -48,7 +48,7 @@ class ImageTask(abc.ABC):
         """Write `model.keras` and `config.json`; any backend can load them.
 
         Args:
-            folder: Folder to write.
+            folder: Folder to write to; created if missing.
             base: See `Translator.save`.
         """
         facts = {"task": self.kind.task, **self._facts(), **asdict(self.image_format)}
@@ -56,25 +56,25 @@ class ImageTask(abc.ABC):
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Self:
-        """Load what `save`, a training script or `keras-transformer import` wrote.
+        """Load a ViT that `save`, a training script or `keras-transformer import` wrote.
 
         Args:
             folder: Folder of the saved model.
             precision: See `Translator.load`; None: as saved.
 
         Raises:
-            ValueError: If the folder is not such a model, or a file in it is broken.
+            ValueError: If the folder has no model for this task, or a file in it is broken.
         """
         config = read_config(folder, cls.kind.what, None, precision)
         model = load_model(folder, config, None, precision)
         if not isinstance(model, ViT):
-            found = type(model).__name__
-            raise ValueError(f"{folder} is not a saved {cls.kind.what} but a {found}")
-        given: Any = {name: config.get(name) for name in ("mean", "deviation")}
+            kind = type(model).__name__
+            raise ValueError(f"{folder} is not a saved {cls.kind.what} but a {kind}")
+        fields: Any = {name: config.get(name) for name in ("mean", "deviation")}
         try:
-            # Older folders have neither.
-            given |= {x: config[x] for x in ("resampling", "crop") if x in config}
-            image_format = ImageFormat(**given)
+            # Folders of older versions lack these two fields.
+            fields |= {x: config[x] for x in ("resampling", "crop") if x in config}
+            image_format = ImageFormat(**fields)
             return cls._of(model, image_format, config)
         except ValueError as error:
             raise ValueError(f"{Path(folder, CONFIG)}: {error}") from error
@@ -82,18 +82,18 @@ class ImageTask(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def _of(cls, model: ViT, image_format: ImageFormat, config: Mapping[str, Any]) -> Self:
-        """Return the object of a folder with this `config.json`."""
+        """Make the object from its parts and the `config.json` of its folder."""
 
     @abc.abstractmethod
     def _facts(self) -> dict[str, Any]:
-        """Return what `config.json` says besides the format of the images."""
+        """Return the entries of `config.json` besides the task and the format of the images."""
 
     @abc.abstractmethod
     def _function(self) -> Callable:
-        """Return the function from normalized images (B, height, width, channels) to rows."""
+        """Return the function from normalized images (B, height, width, channels) to (B, ...)."""
 
     def _run(self, images: Images, batch_size: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the index of each image and the row that the function computes for it."""
+        """Yield the index of each image and its row of the result of `_function`."""
         single = isinstance(images, str | os.PathLike) or hasattr(images, "read")
         single = single or (isinstance(images, np.ndarray) and images.ndim != 4)
         if single:
@@ -105,7 +105,7 @@ class ImageTask(abc.ABC):
             batch = np.zeros((rows, *size, self.model.config.num_channels), "float32")
             for row, i in enumerate(chosen):
                 batch[row] = self.image_format.read(images[i], size)
-            (found,) = self._runner.arrays(self.model, self.kind.task, self._function, [batch])
-            if not np.isfinite(found[: len(chosen)]).all():
+            (outputs,) = self._runner.arrays(self.model, self.kind.task, self._function, [batch])
+            if not np.isfinite(outputs[: len(chosen)]).all():
                 raise ValueError("model must give finite numbers, got none: are weights NaN?")
-            yield from zip(chosen, found, strict=False)
+            yield from zip(chosen, outputs, strict=False)

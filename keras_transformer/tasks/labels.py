@@ -23,17 +23,17 @@ class Label:
 
 @dataclass(frozen=True)
 class Value:
-    """An output of a regression, and its value, any real number."""
+    """The name of an output of a regression, and its value, any real number."""
 
     label: str
     value: float
 
 
 def activated(logits: Any, problem: str) -> Any:
-    """Return the probabilities, or the values of a regression, of logits (..., C).
+    """Return the probabilities of logits, or for a regression the logits: (..., C), float32.
 
     Args:
-        logits: Outputs of a classifier.
+        logits: Outputs of a classifier (..., C).
         problem: One of `models.problems.PROBLEM_TYPES`.
     """
     logits = ops.cast(logits, "float32")
@@ -43,12 +43,17 @@ def activated(logits: Any, problem: str) -> Any:
 
 
 def check_threshold(threshold: float | None, problem: str) -> None:
-    """Raise ValueError if a threshold of probabilities is out of range, or there are none."""
+    """Raise ValueError if a threshold is not in [0, 1], or given for a regression.
+
+    Args:
+        threshold: Minimum probability of a label; None: not given.
+        problem: One of `models.problems.PROBLEM_TYPES`.
+    """
     if threshold is not None:
         only = "None: the model is a regression, which has no probabilities"
         require(problem != REGRESSION, "threshold", threshold, only)
-        fits = is_number(threshold) and 0 <= threshold <= 1
-        require(fits, "threshold", threshold, "a number from 0 to 1, or None")
+        in_range = is_number(threshold) and 0 <= threshold <= 1
+        require(in_range, "threshold", threshold, "a number from 0 to 1, or None")
 
 
 def labelled(
@@ -58,13 +63,14 @@ def labelled(
 
     Args:
         names: Name of each label.
-        row: The result of `activated` for it, (C,).
+        row: The result of `activated` for the text or image: (C,).
         problem: One of `models.problems.PROBLEM_TYPES`.
-        threshold: Labels with a lower probability are left out; None: 0.5 if a text may have
-            several of several labels, else 0.
+        threshold: Labels with a lower probability are left out. None: 0.5 if there are several
+            labels and a text may have any number of them, else 0.
 
     Returns:
-        A `Label` for each label; for a regression a `Value` for each, in their order.
+        A `Label` for each label that is left; for a regression a `Value` for each label, in the
+        order of `names`.
     """
     if problem == REGRESSION:
         return [Value(name, float(x)) for name, x in zip(names, row, strict=True)]
@@ -75,10 +81,12 @@ def labelled(
 
 
 def in_a_line(labels: Sequence[Any], problem: str) -> str:
-    """Return the labels of a text or image as a line: the best, or all if they are independent.
+    """Return the labels of a text or image as a line of text, separated by tabs.
+
+    If a text has exactly one label, only the best is in the line.
 
     Args:
-        labels: What `labelled` returned.
+        labels: Result of `labelled`.
         problem: One of `models.problems.PROBLEM_TYPES`.
     """
     if problem == REGRESSION:

@@ -1,4 +1,4 @@
-"""Candidates for a masked token."""
+"""The `MaskFiller`, which predicts a masked token."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MASKS = ("[MASK]", "<mask>")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A piece for a masked place and its probability in [0, 1].
+    """A candidate for a masked token, and its probability in [0, 1].
 
-    The token is the text of the piece, without the space before it. If several candidates have the
-    same text, it is the piece of the vocabulary, such as "ĠParis" for "Paris" after a space.
+    `token` is its text, without the space before it. If several candidates of a text have the same
+    text, it is the token as in the vocabulary, such as "ĠParis" for "Paris" after a space.
     """
 
     token: str
@@ -31,7 +31,7 @@ class Candidate:
 
 
 class MaskFiller(EncoderTask):
-    """Fills a masked place with what `training.masked_language_model` or `import` saved.
+    """Predicts masked tokens with a model that `training.masked_language_model` or `import` saved.
 
     ```python
     filler = MaskFiller.load("saved_models/bert")
@@ -71,19 +71,19 @@ class MaskFiller(EncoderTask):
         tokens_per_batch: int = 1024,
         strict: bool = False,
     ) -> list[list[Candidate]]:
-        """Return the most probable pieces for the masked place of each text, best first.
+        """Return the most probable tokens in place of the mask of each text, best first.
 
         Args:
-            texts: Texts with one `mask` each.
-            top_k: Number of candidates.
+            texts: Texts that contain the mask token (`mask`) once.
+            top_k: Number of candidates per text.
             tokens_per_batch: Maximum tokens in a batch, padding included. Each token takes memory
                 for the logits of the whole vocabulary.
             strict: Whether a text that is too long raises ValueError; else it is cut with a
                 warning.
 
         Raises:
-            ValueError: If an argument is out of range, or a text has no mask, several, or its mask
-                after the cut.
+            ValueError: If an argument is out of range, or a text does not have exactly one mask
+                within the model's `max_length`.
         """
         require_whole("top_k", top_k, 1)
         texts = checked_texts(texts)
@@ -97,20 +97,20 @@ class MaskFiller(EncoderTask):
         pieces = {i: piece for piece, i in self.tokenizer.pieces().items()}
         results = []
         for row in self._run(ids, tokens_per_batch):
-            # A model may have more rows than the tokenizer has pieces.
+            # A model may have more outputs than the tokenizer has tokens.
             best = (-row[: self.tokenizer.vocab_size]).argsort(kind="stable")[:top_k].tolist()
             tokens = self.tokenizer.decode([[i] for i in best])
             tokens = [x.strip() or pieces[i] for i, x in zip(best, tokens, strict=True)]
-            # A word and the end of a word may have the same text, but are different pieces.
+            # A word and the end of a word may have the same text, but are different tokens.
             named = zip(best, tokens, strict=True)
             counts = Counter(tokens)
             tokens = [x if counts[x] == 1 else pieces[i] for i, x in named]
-            both = zip(tokens, row[best].tolist(), strict=True)
-            results.append([Candidate(*own) for own in both])
+            scored = zip(tokens, row[best].tolist(), strict=True)
+            results.append([Candidate(*fields) for fields in scored])
         return results
 
     def in_words(self, found: Sequence[Candidate]) -> str:
-        """Return the candidates for a place as a line of text."""
+        """Return the candidates for a mask as a line of text, separated by tabs."""
         return "\t".join(x.token for x in found)
 
     def _function(self) -> Callable:

@@ -1,4 +1,4 @@
-"""Phrase-structure trees of sentences."""
+"""The `Parser`, which finds phrase-structure trees of sentences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BESIDES_WORDS = 4  # tokens that the shortest tree needs: two brackets, BOS and 
 
 
 class Parser:
-    """Finds the tree of each sentence with what `training.parsing` saved.
+    """Finds the phrase-structure tree of each sentence with a model that `training.parsing` saved.
 
     ```python
     parser = Parser.load("saved_models/parser")
@@ -30,16 +30,16 @@ class Parser:
     print(tree)  # with brackets, as in a treebank
     ```
 
-    The model is a translator from words to the symbols of a tree (Vaswani et al. 2017, section
-    6.3). The search is limited to symbols that can be completed to one tree over the words, so
-    every result is a tree.
+    The model translates words to the symbols of a linearized tree (Vaswani et al. 2017, section
+    6.3). The search allows only symbols that can be completed to one tree over the words, so every
+    result is a tree.
 
     Args:
         model: A `Transformer` from words to linearized trees.
         tokenizer: Tokenizer that the model was trained with.
 
     Raises:
-        ValueError: If the tokenizer is not the model's, or has no symbols of trees.
+        ValueError: If the tokenizer does not match the model, or lacks the symbols of trees.
     """
 
     def __init__(self, model: Transformer, tokenizer: WordTokenizer):
@@ -62,11 +62,11 @@ class Parser:
 
         Args:
             sentences: Sentences whose words and punctuation are separated by spaces, as in the
-                treebank that the parser was trained on. Round brackets in words become -LRB- and
-                -RRB-, as there.
+                treebank that the parser was trained on. Round brackets in words are replaced by
+                -LRB- and -RRB-, the treebank's names of them.
             tokens_per_batch: Maximum words per batch, padding included.
             strict: Whether a sentence longer than the model's `max_length` raises ValueError; else
-                the words that are too many are left out with a warning.
+                it is cut with a warning.
             options: Options of `search.Search`: `beam_size=4`, `length_penalty=0.6`,
                 `max_extra_length=180`, `min_length=0`, `diversity_rate=0.0` and `scoring="wu"`.
 
@@ -82,10 +82,11 @@ class Parser:
             constraint=self._constraint,
             **options,
         )
-        both = zip(lines, texts, strict=True)
-        return [tree_of(line, words) if words else None for line, words in both]
+        pairs = zip(lines, texts, strict=True)
+        return [tree_of(line, words) if words else None for line, words in pairs]
 
     def _words(self, sentence, strict):
+        """Return the words of a sentence, cut to the model's limit, with brackets replaced."""
         words = sentence.replace("(", "-LRB-").replace(")", "-RRB-").split()
         limit = self.model.config.max_length - BESIDES_WORDS
         if len(words) > limit:
@@ -99,7 +100,7 @@ class Parser:
         return words[:limit]
 
     def in_words(self, found: Tree | None) -> str:
-        """Return the tree of a sentence as a line of text."""
+        """Return the tree of a sentence as a line of text with brackets; "" if there is none."""
         return str(found or "")
 
     def save(self, folder: str | os.PathLike) -> None:
@@ -108,10 +109,10 @@ class Parser:
 
     @classmethod
     def load(cls, folder: str | os.PathLike, precision: str | None = None) -> Parser:
-        """Load what `save` or `training.parsing` wrote, on any backend.
+        """Load a saved parser, on any backend.
 
         Args:
-            folder: Folder of the saved model.
+            folder: Folder that `save` or `training.parsing` wrote.
             precision: See `Translator.load`; None: as saved.
 
         Raises:

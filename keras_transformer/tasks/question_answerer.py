@@ -1,4 +1,4 @@
-"""Answers to questions, found in passages."""
+"""The `QuestionAnswerer`, which finds answers to questions in passages of text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from keras_transformer.data.squad import SHARED_WORD, with_shared_words
 from keras_transformer.saved.kinds import kind_of
 from keras_transformer.tasks.encoder_task import EncoderTask
 
-LONGEST = 30  # pieces of the longest answer that is considered
-STRIDE = 128
+LONGEST = 30  # default maximum of an answer, in tokens
+STRIDE = 128  # default distance of windows, in tokens
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class Answer:
     """A part of a passage that answers a question.
 
     Args:
-        text: The characters of the passage from `start` to `end`.
-        start: Number of the first character.
-        end: Number of the character after the last.
-        score: Logit of the answer less that of "no answer".
+        text: The answer: `passage[start:end]`.
+        start: Index of its first character in the passage.
+        end: Index of the character after its last.
+        score: Logit of the answer minus the logit of "no answer".
     """
 
     text: str
@@ -36,7 +36,7 @@ class Answer:
 
 
 class QuestionAnswerer(EncoderTask):
-    """Finds answers in passages with what `training.question_answering` or `import` saved.
+    """Finds answers in passages with a model that `training.question_answering` or `import` saved.
 
     ```python
     answerer = QuestionAnswerer.load("saved_models/answers")
@@ -45,11 +45,12 @@ class QuestionAnswerer(EncoderTask):
         print(answer.text, answer.start, answer.end, answer.score)
     ```
 
-    The logit of an answer is that of its first token as a start, plus that of its last as an end;
-    the logit of "no answer" is the same of the first token of all, [CLS] (Devlin et al. 2019,
-    sections 4.2 and 4.3). A passage that is too long for the model is read in overlapping windows:
-    the best answer of all of them counts, and the least logit of "no answer". A model of three
-    token types also reads which tokens of the passage the question has (`with_shared_words`).
+    The logit of an answer is the start logit of its first token plus the end logit of its last
+    token. The logit of "no answer" is the sum of both logits of [CLS], the first token of the input
+    (Devlin et al. 2019, sections 4.2 and 4.3). A passage that is too long for the model is read in
+    overlapping windows; their answers are ranked together, and the lowest logit of "no answer"
+    counts. For a model with three token types, the third marks tokens of the passage that also
+    occur in the question (`data.squad.with_shared_words`).
 
     Args:
         model: Encoder with the head "span_extraction".
@@ -76,37 +77,37 @@ class QuestionAnswerer(EncoderTask):
 
         Args:
             pairs: Pairs of a question and a passage.
-            top_k: Number of answers per pair. There are fewer if the passage has no more.
-            min_score: Answers with a lower score are left out. 0: those less probable than "no
-                answer", of a model that was trained with questions without an answer (SQuAD 2.0;
-                other models have random scores of "no answer"). None: none are left out.
+            top_k: Maximum number of answers per pair.
+            min_score: Answers with a lower score are left out; with 0, those less probable than "no
+                answer". Use it only if the model was trained with unanswerable questions (SQuAD
+                2.0): other models have random scores of "no answer". None: all are returned.
             max_answer_length: Maximum tokens of an answer.
-            stride: Tokens from the start of a window to that of the next, at most half of the
-                tokens of the passage in a window.
+            stride: Tokens from the start of one window to the start of the next; limited to half
+                of the tokens of the passage in a window.
             tokens_per_batch: Maximum tokens in a batch, padding included.
             strict: Whether a passage that is too long raises ValueError; else it is read in
                 windows.
 
         Raises:
-            ValueError: If an argument is out of range, a question leaves no room for a passage, or
-                a passage is too long and `strict`.
+            ValueError: If an argument is out of range, a question alone fills the model's
+                `max_length`, or a passage is too long and `strict` is set.
         """
         counts = dict(top_k=top_k, max_answer_length=max_answer_length, stride=stride)
         for name, value in counts.items():
             require_whole(name, value, 1)
-        fits = min_score is None or is_number(min_score)
-        require(fits, "min_score", min_score, "a finite number or None")
+        is_score = min_score is None or is_number(min_score)
+        require(is_score, "min_score", min_score, "a finite number or None")
         pairs = list(pairs)
         encoded = self.tokenizer.encode_pairs(pairs, 1 << 30)
         if getattr(self.model.config, "num_types", 0) > SHARED_WORD:
             encoded = [(x, with_shared_words(x, types, at), at) for x, types, at in encoded]
         windows = [
             (i, *window)
-            for i, (pair, own) in enumerate(zip(pairs, encoded, strict=True))
-            for window in self._windows(pair, *own, stride, strict)
+            for i, (pair, encoding) in enumerate(zip(pairs, encoded, strict=True))
+            for window in self._windows(pair, *encoding, stride, strict)
         ]
         _, ids, types, _ = zip(*windows, strict=True) if windows else [()] * 4
-        found: list[dict[tuple[int, int], float]] = [{} for _ in pairs]
+        span_scores: list[dict[tuple[int, int], float]] = [{} for _ in pairs]
         no_answer = [np.inf] * len(pairs)
         for window, logits in zip(windows, self._run(ids, tokens_per_batch, types), strict=True):
             i, places = window[0], window[3]
@@ -114,20 +115,29 @@ class QuestionAnswerer(EncoderTask):
             for score, *span in _spans(logits, places, max_answer_length, top_k):
                 start, end = _trimmed(pairs[i][1], *span)
                 if start < end:
-                    found[i][start, end] = max(score, found[i].get((start, end), -np.inf))
+                    span_scores[i][start, end] = max(
+                        score, span_scores[i].get((start, end), -np.inf)
+                    )
         results = []
-        for (_, passage), own, none in zip(pairs, found, no_answer, strict=True):
-            best = sorted((none - score, *place) for place, score in own.items())[:top_k]
+        for (_, passage), scores, none in zip(pairs, span_scores, no_answer, strict=True):
+            best = sorted((none - score, *place) for place, score in scores.items())[:top_k]
             answers = [Answer(passage[start:end], start, end, -x) for x, start, end in best]
             results.append([x for x in answers if min_score is None or x.score >= min_score])
         return results
 
     def in_words(self, found: Sequence[Answer]) -> str:
-        """Return the answers to a question as a line of text."""
+        """Return the answers to a question as a line of text, separated by tabs."""
         return "\t".join(" ".join(x.text.split()) for x in found)
 
     def _windows(self, pair, ids, types, places, stride, strict):
-        """Yield the ids, types and places of each window; none if the passage has no tokens."""
+        """Yield the ids, types and places of each window of a pair; nothing for an empty passage.
+
+        Args:
+            pair: The question and the passage.
+            ids, types, places: Token ids of the pair, their types, and the start and end of each
+                token in the passage; (-1, -1) for other tokens.
+            stride, strict: See `answer`.
+        """
         limit = self.model.config.max_length
         inside = [i for i, (start, _) in enumerate(places) if start >= 0]
         if not inside:
@@ -157,14 +167,21 @@ class QuestionAnswerer(EncoderTask):
 
 
 def _spans(logits, places, longest, top_k):
-    """Yield a window's best spans: score, first character, and the one after the last."""
+    """Yield the best spans of a window: score, index of the first character, index after the last.
+
+    Args:
+        logits: Logits "start" and "end" of the window (T,).
+        places: Start and end of each token in the passage; (-1, -1) for other tokens.
+        longest: Maximum tokens of a span.
+        top_k: Maximum number of spans.
+    """
     is_inside = np.array([start >= 0 for start, _ in places])
     start_T, end_T = (
         np.where(is_inside, logits[name][: len(places)], -np.inf) for name in ("start", "end")
     )
     longest = min(longest, len(places))
     end_T = np.pad(end_T, (0, longest - 1), constant_values=-np.inf)
-    # Row: first token. Column: number of further tokens.
+    # Rows: first token of the span. Columns: number of further tokens.
     scores = start_T[:, None] + np.lib.stride_tricks.sliding_window_view(end_T, longest)
     for best in np.argsort(-scores, axis=None, kind="stable")[:top_k]:
         first, more = np.unravel_index(best, scores.shape)
@@ -173,7 +190,7 @@ def _spans(logits, places, longest, top_k):
 
 
 def _trimmed(passage, start, end):
-    """Return the place without white space at its ends, which some tokenizers add to tokens."""
+    """Return start and end without white space at the ends, which some tokenizers include."""
     text = passage[start:end]
     start += len(text) - len(text.lstrip())
     return start, start + len(text.strip())

@@ -1,4 +1,4 @@
-"""Vectors that are similar to others."""
+"""Search for the vectors that are most similar to a query, by exact comparison."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-BLOCK = 1024  # vectors on each side whose similarities are in memory at a time
+BLOCK = 1024  # a table of at most BLOCK x BLOCK similarities is in memory at a time
 
 
 @dataclass(frozen=True)
 class Match:
-    """A candidate, by its index, and its score, which is higher for better ones.
+    """A candidate and its score; higher is better.
 
-    The cosine in [-1, 1], or of models that say so the dot product, or the negative distance.
+    Args:
+        index: Index of the candidate.
+        score: Its score. From `matches`: the cosine in [-1, 1], the dot product or the negative
+            distance, depending on the model. From `TextScorer`: the score of the pair.
     """
 
     index: int
@@ -21,7 +24,7 @@ class Match:
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors (n, D) of length 1; those of zeros stay."""
+    """Return vectors (n, D) scaled to norm 1; zero vectors stay zero."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
@@ -48,7 +51,13 @@ def matches(
 def nearest(
     queries: np.ndarray, candidates: np.ndarray, top_k: int, similarity: str = "cosine"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices and the scores (n, k) of the most similar candidates of each query."""
+    """Return the most similar candidates of each query, best first, as arrays.
+
+    The arguments are those of `matches`.
+
+    Returns:
+        The indices (n, k) and the scores (n, k), where k is `top_k` or less.
+    """
     best_scores = np.empty((len(queries), 0), "float32")
     best = np.empty((len(queries), 0), "int64")
     for start in range(0, len(candidates), BLOCK):
@@ -64,11 +73,14 @@ def nearest(
 
 
 def scores(queries: np.ndarray, candidates: np.ndarray, similarity: str) -> np.ndarray:
-    """Return the similarity (n, m) of vectors (n, D) and (m, D); of distances the negative."""
+    """Return the similarities (n, m) of each query (n, D) and candidate (m, D).
+
+    For "euclidean" and "manhattan" they are negative distances.
+    """
     if similarity == "dot":
         return queries @ candidates.T
     if similarity == "cosine":
         return unit(queries) @ unit(candidates).T
     order = 1 if similarity == "manhattan" else 2
-    rows = [np.linalg.norm(candidates - one, order, axis=1) for one in queries]
+    rows = [np.linalg.norm(candidates - query, order, axis=1) for query in queries]
     return -np.array(rows, "float32").reshape(len(queries), len(candidates))

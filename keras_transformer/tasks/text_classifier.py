@@ -1,4 +1,4 @@
-"""Classes of texts or of pairs of texts."""
+"""The `TextClassifier`, which finds the labels of texts or pairs of texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from keras_transformer.text.tokenizer import checked_texts
 
 
 class TextClassifier(EncoderTask):
-    """Finds the class of each text with what `training.text_classification` or `import` saved.
+    """Classifies texts with a model that `training.text_classification` or `import` saved.
 
     ```python
     classifier = TextClassifier.load("saved_models/sentiment")
@@ -35,8 +35,8 @@ class TextClassifier(EncoderTask):
     print(labels[0].label, labels[0].probability)
     ```
 
-    The `problem_type` of the model's config says what its outputs mean: one of several labels, any
-    number of several labels, or the values of a regression.
+    The `problem_type` of the model's config says what its outputs mean: a text has exactly one of
+    the labels, any number of the labels, or a value for each label (regression).
 
     Texts are sorted by length and processed in batches of a token budget. Padding is masked, so
     the result for a text does not depend on the others in its batch.
@@ -44,9 +44,9 @@ class TextClassifier(EncoderTask):
     Args:
         model: Encoder with the head "sequence_classification", or a `TransformerClassifier`.
         tokenizer: Tokenizer that the model was trained with.
-        letters_per_word: Letters per word of a model of sequences without spaces, such as DNA,
-            which reads each text as its overlapping words of so many letters (Ji et al. 2021);
-            None: texts are read as they are.
+        letters_per_word: For models of sequences without spaces, such as DNA: each text is split
+            into overlapping words of this many letters (Ji et al. 2021). None: texts are read as
+            they are.
 
     Raises:
         ValueError: If the model has another head, the tokenizer has more pieces than the model, or
@@ -77,14 +77,14 @@ class TextClassifier(EncoderTask):
     ) -> list[list[Label]] | list[list[Value]]:
         """Return the labels of each text with their probabilities, the most probable first.
 
-        A regression gives a `Value` for each label instead, in their order.
+        If the model is a regression, return a `Value` for each label instead, in their order.
 
         Args:
             texts: Texts; or pairs of texts, such as a premise and a hypothesis, for a model with
-                two token types, a RoBERTa, a DeBERTa or a BART. Of a pair that is too long, the
-                longer text is cut.
-            threshold: Labels with a lower probability are left out; None: 0.5 if a text may have
-                any number of labels, else 0.
+                two token types, a RoBERTa, a DeBERTa or a BART. If a pair is too long, its longer
+                text is cut.
+            threshold: Labels with a lower probability are left out. None: 0.5 if there are several
+                labels and a text may have any number of them, else 0.
             tokens_per_batch: Maximum tokens in a batch, padding included.
             strict: Whether a text that is too long raises ValueError; else it is cut with a
                 warning.
@@ -123,14 +123,14 @@ class TextClassifier(EncoderTask):
 
     @classmethod
     def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
-        """Return the object of a saved folder whose model and tokenizer are already loaded."""
+        """Make the classifier from a model, a tokenizer and the `config.json` of `folder`."""
         return cls(model, tokenizer, read_config(folder, cls.kind.what).get("letters_per_word"))
 
     def _pairs(self, pairs, strict):
         for i, pair in enumerate(pairs):
-            fits = isinstance(pair, tuple | list) and len(pair) == 2
-            fits = fits and all(isinstance(x, str) for x in pair)
-            require(fits, f"texts[{i}]", pair, "a pair of strings, if another text is no string")
+            is_pair = isinstance(pair, tuple | list) and len(pair) == 2
+            is_pair = is_pair and all(isinstance(x, str) for x in pair)
+            require(is_pair, f"texts[{i}]", pair, "a pair of strings, if another text is no string")
         only = "strings, not pairs: the model reads words of so many letters"
         require(self.letters_per_word is None, "texts", pairs[0], only)
         return self._encoded_pairs(pairs, strict)

@@ -1,4 +1,4 @@
-"""Vectors of texts, and the texts most similar to another."""
+"""The `TextEmbedder`, which computes vectors of texts, and finds the most similar texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.weights.weight_files import read_weights, save_weights
 
-# Names of the prompts of searches, as in sentence-transformers.
+# Names of prompts for queries and for candidates, as in sentence-transformers.
 QUERIES, CANDIDATES = "query", ("document", "passage", "corpus")
 
 
@@ -36,19 +36,19 @@ class TextEmbedder(EncoderTask):
     print(matches[0].index, matches[0].score)
     ```
 
-    A vector is made of the encoder's hidden states; the model's head is not used. Vectors are good
-    if the model was trained for them, like those of sentence-transformers (Reimers and Gurevych
-    2019). Texts are sorted by length and processed in batches of a token budget. Padding is
-    masked, so the result for a text does not depend on the others in its batch.
+    A vector is computed from the encoder's hidden states; the model's head is not used. Vectors
+    are useful only if the model was trained for them, as sentence-transformers are (Reimers and
+    Gurevych 2019). Texts are sorted by length and processed in batches of a token budget. Padding
+    is masked, so the result for a text does not depend on the others in its batch.
 
     Args:
         model: Encoder with any head.
         tokenizer: Tokenizer that the model was trained with.
-        pooling: "mean" of all tokens' hidden states, special tokens included, that of the first
-            token, "cls", or another of `models.sentence.POOLINGS`; or several of them, whose
-            vectors are side by side.
-        embedding: The rest of a model of sentence-transformers: modules after the pooling, prompts,
-            length of texts, similarity; None: none of these.
+        pooling: "mean": the mean of the hidden states of all tokens, special tokens included;
+            "cls": the state of the first token; or another of `models.sentence.POOLINGS`. Several
+            of them: their vectors are concatenated.
+        embedding: The other parts of a sentence-transformers model: modules after the pooling,
+            prompts, maximum length, similarity. None: there are none.
 
     Raises:
         ValueError: If `pooling` is unknown, or the tokenizer has more pieces than the model.
@@ -65,9 +65,9 @@ class TextEmbedder(EncoderTask):
     ):
         super().__init__(model, tokenizer)
         modes = (pooling,) if isinstance(pooling, str) else pooling
-        fits = isinstance(modes, list | tuple) and len(modes) > 0
-        fits = fits and all(mode in POOLINGS for mode in modes)
-        require(fits, "pooling", pooling, f"one of {POOLINGS}, or several")
+        are_poolings = isinstance(modes, list | tuple) and len(modes) > 0
+        are_poolings = are_poolings and all(mode in POOLINGS for mode in modes)
+        require(are_poolings, "pooling", pooling, f"one of {POOLINGS}, or several")
         self._modes = tuple(modes)
         self.pooling = modes[0] if len(modes) == 1 else self._modes
         self.embedding = embedding or Embedding()
@@ -75,14 +75,14 @@ class TextEmbedder(EncoderTask):
 
     @property
     def dimension(self) -> int:
-        """Length of the vectors."""
+        """D, the number of elements of a vector."""
         return self.embedding.width(self.model.config.d_model * len(self._modes))
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
         facts: dict[str, Any] = {"task": self.kind.task, "pooling": self.pooling}
-        if own := self.embedding.facts():
-            facts["embedding"] = own
+        if embedding_facts := self.embedding.facts():
+            facts["embedding"] = embedding_facts
         weights = self.embedding.weights()
         parts = [_Weights(weights)] if weights else []
         save_folder(folder, self.model, self.tokenizer, facts, parts, base=base)
@@ -94,15 +94,15 @@ class TextEmbedder(EncoderTask):
         precision: str | None = None,
         pooling: str | Sequence[str] | None = None,
     ) -> Self:
-        """Load what `save`, a training script or `keras-transformer import` wrote.
+        """Load an encoder that `save`, a training script or `keras-transformer import` wrote.
 
         Args:
             folder: Folder of the saved model.
             precision: See `Translator.load`; None: as saved.
-            pooling: See the class; None: as saved, and "mean" for a model without it.
+            pooling: See the class; None: as saved, or "mean" if the folder names none.
 
         Raises:
-            ValueError: If the folder is not such a model, a file in it is broken, or `pooling` is
+            ValueError: If the folder has no encoder, a file in it is broken, or `pooling` is
                 unknown.
         """
         loaded = super().load(folder, precision)
@@ -112,7 +112,7 @@ class TextEmbedder(EncoderTask):
 
     @classmethod
     def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
-        """Return the object of a saved folder whose model and tokenizer are already loaded."""
+        """Make the embedder from a model, a tokenizer and other files of `folder`."""
         config = read_config(folder, cls.kind.what)
         path = Path(folder, EMBEDDING)
         weights = read_weights(path) if path.is_file() else {}
@@ -135,18 +135,18 @@ class TextEmbedder(EncoderTask):
 
         Args:
             texts: Texts, or proteins for an ESM.
-            prompt: Text to put in front of each text, such as "query: "; "": none; None: that of
-                `prompt_name`.
-            prompt_name: Name of one of the model's prompts, such as "query"; None: its default
+            prompt: Text to put in front of each text, such as "query: ". "": none. None: the prompt
+                with the name `prompt_name`.
+            prompt_name: Name of one of the model's prompts, such as "query". None: its default
                 prompt, if it has one.
-            normalize: Whether vectors are brought to length 1, so that their dot products are
-                cosines; None: if the model's similarity is the cosine.
+            normalize: Whether vectors are scaled to norm 1, so that their dot products are cosines.
+                None: only if the model's similarity is the cosine.
             tokens_per_batch: Maximum tokens in a batch, padding included.
             strict: Whether a text that is too long raises ValueError; else it is cut with a
                 warning.
 
         Raises:
-            ValueError: If an argument is out of range, or a text is too long and `strict`.
+            ValueError: If an argument is out of range, or a text is too long and `strict` is set.
         """
         prompt = self.embedding.prompt(prompt, prompt_name)
         texts = [prompt + text for text in checked_texts(texts)]
@@ -171,28 +171,28 @@ class TextEmbedder(EncoderTask):
     ) -> list[list[Match]]:
         """Return the candidates that are most similar to each text, best first.
 
-        The score is the cosine, unless the model's files say "dot", or "euclidean" or "manhattan":
-        then it is the dot product, or the negative distance. A model with such prompts gets its
-        prompt "query" in front of texts, and "document", "passage" or "corpus" in front of
-        candidates; others get the default prompt.
+        The score is the cosine, unless the model names another similarity: "dot" (dot product),
+        "euclidean" or "manhattan" (negative distances). If the model has a prompt named "query", it
+        is put in front of the texts; its prompt "document", "passage" or "corpus" is put in front
+        of the candidates. Without them, the default prompt is used.
 
         Args:
-            texts: Texts.
-            candidates: Texts, or vectors (m, D) that `embed` returned. Memory grows with m, not
-                with the number of pairs.
+            texts: Texts to find similar candidates for.
+            candidates: Texts, or vectors (m, D) that `embed` returned. Memory is proportional to m,
+                not to the number of pairs.
             top_k: Number of candidates per text; all if there are fewer.
             tokens_per_batch, strict: See `embed`.
 
         Raises:
-            ValueError: See `embed`; also if there are no candidates, or vectors have another width
-                or numbers that are not finite.
+            ValueError: See `embed`; also if there are no candidates, or their vectors have another
+                dimension or elements that are not finite.
         """
         require_whole("top_k", top_k, 1)
         options: dict[str, Any] = dict(tokens_per_batch=tokens_per_batch, strict=strict)
         if isinstance(candidates, np.ndarray):
             width = self.dimension
-            fits = candidates.ndim == 2 and candidates.shape[1] == width
-            require(fits, "candidates' shape", candidates.shape, f"(m, {width})")
+            has_shape = candidates.ndim == 2 and candidates.shape[1] == width
+            require(has_shape, "candidates' shape", candidates.shape, f"(m, {width})")
             require(
                 bool(np.isfinite(candidates).all()),
                 "candidates",
@@ -207,7 +207,7 @@ class TextEmbedder(EncoderTask):
         return matches(vectors, candidates, top_k, self.embedding.similarity)
 
     def _prompt_length(self, prompt: str) -> int:
-        """Return the number of first tokens of a text with a prompt that are the prompt's."""
+        """Return the number of tokens of a prompt at the start of a text, BOS or [CLS] included."""
         (ids,) = self.tokenizer.encode([prompt])
         return len(ids) - (ids[-1] in self.tokenizer.added_ids)
 
@@ -226,7 +226,7 @@ class TextEmbedder(EncoderTask):
 
 @dataclass(frozen=True)
 class _Weights:
-    """The weights of the modules after the pooling, as a part of a saved folder."""
+    """The weights of the modules after the pooling, by name: a part that `save_folder` writes."""
 
     weights: Mapping[str, np.ndarray]
 

@@ -1,4 +1,4 @@
-"""Scores of pairs of texts, and texts ranked by how well they fit a query."""
+"""The `TextScorer`, which scores pairs of texts, and ranks texts by their score with a query."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class TextScorer(EncoderTask):
     print(best[0].index, best[0].score)
     ```
 
-    The encoder reads both texts as one sequence, unlike a `TextEmbedder`, which compares vectors.
+    The encoder reads both texts as one sequence, whereas a `TextEmbedder` compares their vectors.
     A score is a probability in [0, 1], or any real number if the model is a regression.
     Pairs are sorted by length and processed in batches of a token budget.
 
     Args:
         model: Encoder with the head "sequence_classification" and one label.
         tokenizer: Tokenizer that the model was trained with.
-        max_length: Maximum tokens of a pair, of which the longer text is cut; None: those of the
-            model.
+        max_length: Maximum tokens of a pair; if it has more, its longer text is cut. None: the
+            model's `max_length`.
 
     Raises:
         ValueError: If the model has another head or several labels, the tokenizer has more pieces
@@ -88,7 +88,7 @@ class TextScorer(EncoderTask):
         tokens_per_batch: int = 8192,
         strict: bool = False,
     ) -> list[Match]:
-        """Return the texts by their score with a query, best first.
+        """Return the texts with the highest scores for a query, best first.
 
         Args:
             query: The query.
@@ -97,7 +97,7 @@ class TextScorer(EncoderTask):
             tokens_per_batch, strict: See `score`.
 
         Raises:
-            ValueError: See `score`; also if `top_k` is not at least 1.
+            ValueError: See `score`; also if `top_k` is below 1.
         """
         if top_k is not None:
             require_whole("top_k", top_k, 1)
@@ -112,7 +112,7 @@ class TextScorer(EncoderTask):
 
     @classmethod
     def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
-        """Return the object of a saved folder whose model and tokenizer are already loaded."""
+        """Make the scorer from a model, a tokenizer and the `config.json` of `folder`."""
         return cls(model, tokenizer, read_config(folder, cls.kind.what).get("max_length"))
 
     def _function(self):

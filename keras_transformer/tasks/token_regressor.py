@@ -1,4 +1,4 @@
-"""A number for each word of a text."""
+"""The `TokenRegressor`, which predicts a number for each word of a text."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from keras_transformer.tasks.word_task import WordTask
 
 @dataclass(frozen=True)
 class WordValue:
-    """The number of a word.
+    """A word with the number that is predicted for it.
 
     Args:
-        text: The characters of the text from `start` to `end`.
-        start: Number of the first character.
-        end: Number of the character after the last.
-        value: The number, any real one.
+        text: The word: `text[start:end]` of the whole text.
+        start: Index of its first character in the text.
+        end: Index of the character after its last.
+        value: The predicted number, any real number.
     """
 
     text: str
@@ -30,7 +30,7 @@ class WordValue:
 
 
 class TokenRegressor(WordTask):
-    """Finds a number for each word, such as a reading time or how exposed a residue is.
+    """Predicts a number for each word, such as its reading time, or the exposure of a residue.
 
     ```python
     regressor = TokenRegressor.load("saved_models/reading-times")
@@ -47,25 +47,25 @@ class TokenRegressor(WordTask):
     def regress(
         self, texts: Sequence[str], *, tokens_per_batch: int = 8192, strict: bool = False
     ) -> list[list[WordValue]]:
-        """Return the number of each word of each text, in order.
+        """Return the predicted number of each word of each text, in order.
 
         Args:
-            texts: Texts, or proteins for an ESM, split into words as by `TokenTagger.tag`.
+            texts: Texts, or proteins for an ESM; split into words as in `TokenTagger.tag`.
             tokens_per_batch: Maximum tokens in a batch, padding included.
             strict: Whether a text that is too long raises ValueError; else it is cut with a
                 warning, and the words after the cut are left out.
 
         Raises:
-            ValueError: If an argument is out of range, or a text is too long and `strict`.
+            ValueError: If an argument is out of range, or a text is too long and `strict` is set.
         """
         places, results = self._of_texts(texts, tokens_per_batch, strict)
         return [
             [
                 WordValue(text[start:end], start, end, float(row[0]))
-                for (start, end), row in zip(own, rows, strict=True)
+                for (start, end), row in zip(spans, rows, strict=True)
                 if row is not None
             ]
-            for text, own, rows in zip(texts, places, results, strict=True)
+            for text, spans, rows in zip(texts, places, results, strict=True)
         ]
 
     def regress_words(
@@ -75,7 +75,7 @@ class TokenRegressor(WordTask):
         tokens_per_batch: int = 8192,
         strict: bool = False,
     ) -> list[list[float]]:
-        """Return the number of each word.
+        """Return the predicted number of each word of sentences that are already split.
 
         Words are encoded as in training, each with a space before it.
 
@@ -90,7 +90,7 @@ class TokenRegressor(WordTask):
         return [[math.nan if x is None else float(x[0]) for x in row] for row in rows]
 
     def in_words(self, found: Sequence[WordValue]) -> str:
-        """Return the numbers of a text as a line of text: each as word=number."""
+        """Return the numbers of a text as a line of text: word=number, separated by tabs."""
         return "\t".join(f"{x.text}={x.value:.6g}" for x in found)
 
     def _function(self):

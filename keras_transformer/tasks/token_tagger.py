@@ -1,4 +1,4 @@
-"""Tags of words, and the entities that they spell."""
+"""The `TokenTagger`, which tags words and joins them to entities, such as names."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ OUTSIDE = "O"
 
 @dataclass(frozen=True)
 class Entity:
-    """Adjacent words with one label.
+    """One or more adjacent words with the same label, such as the name of a person.
 
     Args:
         label: Kind of the entity, without "B-" or "I-".
-        text: The characters of the text from `start` to `end`.
-        start: Number of the first character.
-        end: Number of the character after the last.
+        text: The entity: `text[start:end]` of the whole text.
+        start: Index of its first character in the text.
+        end: Index of the character after its last.
         score: Mean probability of its words' tags, in [0, 1].
     """
 
@@ -33,7 +33,7 @@ class Entity:
 
 
 class TokenTagger(WordTask):
-    """Finds entities with what `training.token_classification` or `training.protein` saved.
+    """Finds entities with a model that `training.token_classification` or `import` saved.
 
     ```python
     tagger = TokenTagger.load("saved_models/entities")
@@ -53,9 +53,10 @@ class TokenTagger(WordTask):
     ) -> list[list[Entity]]:
         """Return the entities of each text, in order.
 
-        A text is split at spaces and before and after punctuation at the ends of words; for an ESM
-        each letter is a word. "B-" begins an entity, "I-" of the same kind continues it; of labels
-        without these prefixes, adjacent equal ones are one entity. "O" is none.
+        A text is split into words at spaces, and punctuation at the ends of a word is a word of its
+        own; for an ESM each letter is a word. A label "B-x" begins an entity of the kind x, and
+        "I-x" continues it. Adjacent words with the same label without these prefixes are one
+        entity. Words with the label "O" belong to no entity.
 
         Args:
             texts: Texts, or proteins for an ESM.
@@ -64,11 +65,11 @@ class TokenTagger(WordTask):
                 warning, and the words after the cut have no entities.
 
         Raises:
-            ValueError: If an argument is out of range, or a text is too long and `strict`.
+            ValueError: If an argument is out of range, or a text is too long and `strict` is set.
         """
         places, results = self._of_texts(texts, tokens_per_batch, strict)
         tags = self._tags(results)
-        return [list(_entities(*own)) for own in zip(texts, places, tags, strict=True)]
+        return [list(_entities(*row)) for row in zip(texts, places, tags, strict=True)]
 
     def tag_words(
         self,
@@ -77,7 +78,7 @@ class TokenTagger(WordTask):
         tokens_per_batch: int = 8192,
         strict: bool = False,
     ) -> list[list[Label]]:
-        """Return the most probable tag of each word, from the word's first piece.
+        """Return the most probable tag of each word, predicted from the word's first token.
 
         Words are encoded as in training, each with a space before it.
 
@@ -91,7 +92,7 @@ class TokenTagger(WordTask):
         return self._tags(self._of_words(sentences, tokens_per_batch, strict))
 
     def in_words(self, found: Sequence[Entity]) -> str:
-        """Return the entities of a text as a line of text: each as label=text."""
+        """Return the entities of a text as a line of text: label=text, separated by tabs."""
         return "\t".join(f"{x.label}={' '.join(x.text.split())}" for x in found)
 
     def _tags(self, results):
@@ -105,7 +106,7 @@ class TokenTagger(WordTask):
 
 
 def _entities(text: str, places: Places, tags: Sequence[Label]) -> Iterator[Entity]:
-    """Yield the entities that tags of words at these places spell."""
+    """Yield the entities of a text, from the place and the tag of each of its words."""
     open_: tuple[str, int, int, list[float]] | None = None
     for (start, end), tag in [*zip(places, tags, strict=True), ((0, 0), Label(OUTSIDE, 0.0))]:
         begins, kind = tag.label.startswith("B-"), re.sub("^[BI]-", "", tag.label)

@@ -1,4 +1,4 @@
-"""Base class of the objects that find something for each word of a text."""
+"""Base class of the objects that predict something for each word of a text."""
 
 from __future__ import annotations
 
@@ -17,25 +17,24 @@ from keras_transformer.tasks.encoder_task import EncoderTask
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts
 
-# Punctuation at the ends of a word is a word of its own; the signs of a user or a topic are not.
+# Punctuation at the ends of a word is a word of its own, except "@" and "#" at its start.
 WORD = re.compile(r"[@#]?\w(?:\S*\w)?|[^\w\s]")
 RESIDUE = re.compile(r"\S")
 
-Places = list[tuple[int, int]]  # first character of each word, and the one after its last
+Places = list[tuple[int, int]]  # start and end of each word, in characters
 
 
 class WordTask(EncoderTask):
-    """An encoder that finds something for each word, from the word's first piece.
+    """Base class: an encoder that predicts something for each word, from the word's first token.
 
     Args:
         model: Encoder with the head "token_classification".
         tokenizer: Tokenizer that the model was trained with.
-        spaced_words: Whether the model has read words with the spaces before them. Folders that
-            were written before these were encoded do not say so, and are read as they were trained.
+        spaced_words: Whether words were encoded with the space before them in training. Folders of
+            older versions lack this field; their models were trained without spaces.
 
     Raises:
-        ValueError: If the model is of another kind, or the tokenizer has more pieces than the
-            model.
+        ValueError: If the model has another head, or the tokenizer has more pieces than the model.
     """
 
     def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer, spaced_words: bool = True):
@@ -44,7 +43,7 @@ class WordTask(EncoderTask):
 
     @classmethod
     def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
-        """Return the object of a saved folder whose model and tokenizer are already loaded."""
+        """Make the tagger or regressor from a model, a tokenizer and a folder's `config.json`."""
         return cls(model, tokenizer, read_config(folder, cls.kind.what).get("spaced_words") is True)
 
     def _facts(self):
@@ -53,19 +52,20 @@ class WordTask(EncoderTask):
     def _of_texts(
         self, texts: Sequence[str], tokens_per_batch: int, strict: bool
     ) -> tuple[list[Places], list[list[np.ndarray | None]]]:
-        """Return the places of the words of each text, and the results for them.
+        """Return the places of the words of each text, and their results; None after a cut.
 
-        A text is split at spaces and before and after punctuation at the ends of words; for an ESM
-        each letter is a word.
+        A text is split into words at spaces, and punctuation at the ends of a word is a word of its
+        own; for an ESM each letter is a word.
         """
         texts = checked_texts(texts)
         are_letters = isinstance(self.model, ESM)
         word = RESIDUE if are_letters else WORD
         places = [[match.span() for match in word.finditer(text)] for text in texts]
         words = [
-            [text[start:end] for start, end in own] for text, own in zip(texts, places, strict=True)
+            [text[start:end] for start, end in spans]
+            for text, spans in zip(texts, places, strict=True)
         ]
-        if self.spaced_words and not are_letters:  # as they are in the text
+        if self.spaced_words and not are_letters:  # encode words with the spaces of the text
             encode = functools.partial(self.tokenizer.encode_places, texts, places)
             return places, self._results(encode, words, tokens_per_batch, strict)
         return places, self._of_words(words, tokens_per_batch, strict)
@@ -73,7 +73,7 @@ class WordTask(EncoderTask):
     def _of_words(
         self, sentences: Sequence[Sequence[str]], tokens_per_batch: int, strict: bool
     ) -> list[list[np.ndarray | None]]:
-        """Return the result for each word of sentences, encoded as in training."""
+        """Return the result for each word of sentences that are already split; None after a cut."""
         encode = functools.partial(self.tokenizer.encode_words, sentences, spaced=self.spaced_words)
         return self._results(encode, sentences, tokens_per_batch, strict)
 
@@ -84,10 +84,11 @@ class WordTask(EncoderTask):
         tokens_per_batch: int,
         strict: bool,
     ) -> list[list[np.ndarray | None]]:
-        """Return the result for each word; None for those after a cut.
+        """Return the result for each word; None for words after the cut of a long sentence.
 
         Args:
-            encode: Function that returns the ids and the words' first ids of each sentence.
+            encode: Function that returns, for each sentence, its token ids and the index of the
+                first token of each word. It accepts `max_length`.
             sentences: The words of each sentence.
             tokens_per_batch: Maximum tokens in a batch, padding included.
             strict: Whether a sentence that is too long raises ValueError.
@@ -98,7 +99,7 @@ class WordTask(EncoderTask):
         if any(long):
             encoded = encode(max_length=self.model.config.max_length)
         ids = [encoded[i][0] for i in full]
-        found: list[list[np.ndarray | None]] = [[] for _ in sentences]
+        results: list[list[np.ndarray | None]] = [[] for _ in sentences]
         for i, row, table in zip(full, ids, self._run(ids, tokens_per_batch), strict=True):
-            found[i] = [table[start] if start < len(row) else None for start in encoded[i][1]]
-        return found
+            results[i] = [table[start] if start < len(row) else None for start in encoded[i][1]]
+        return results

@@ -1,4 +1,4 @@
-"""Tokenizers: text to token ids and back."""
+"""Tokenizers, which convert text to token ids and back."""
 
 from keras_transformer.text.hugging_face import read_tokenizer
 from keras_transformer.text.keras_hub_tokenizer import KerasHubTokenizer

@@ -1,4 +1,4 @@
-"""Tokens that `tokenizer_config.json` and its kin add to a `tokenizer.json`, or name in it."""
+"""Tokens that `tokenizer_config.json` and similar files add to a `tokenizer.json` or name in it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def with_added_tokens(
 ) -> bytes:
     """Return the content of a `tokenizer.json` with the tokens of the other files.
 
-    As in `transformers`, those of `added_tokens_decoder` replace what the file says of them. Of
-    the named tokens, such as `pad_token`, those that are no pieces are left out: nothing writes
+    As in `transformers`, entries of `added_tokens_decoder` replace the same tokens of the file.
+    Named tokens, such as `pad_token`, are left out if the vocabulary lacks them: no text gets
     them.
 
     Args:
-        content: Contents of the file.
+        content: Contents of the `tokenizer.json`.
         options: Result of `options_of`.
         path: The file of the options, for messages.
-        override: Whether named tokens replace what the content says of them.
+        override: Whether the flags of named tokens, such as `lstrip`, replace those of the content.
 
     Raises:
         ValueError: If a token has another id than in `added_tokens_decoder`, or is malformed.
@@ -36,9 +36,9 @@ def with_added_tokens(
     tokenizer = library().Tokenizer.from_buffer(content)
     for i, token in _numbered(options, path):
         tokenizer.add_tokens([token])
-        found = tokenizer.token_to_id(token.content)
+        token_id = tokenizer.token_to_id(token.content)
         name = f"the id of {token.content!r} in added_tokens_decoder of {path}"
-        require(found == i, name, i, f"{found}, as in the vocabulary")
+        require(token_id == i, name, i, f"{token_id}, as in the vocabulary")
     added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
     for name in NAMED:
         value, text = options.get(name), text_of(options.get(name))
@@ -54,15 +54,15 @@ def with_added_tokens(
 
 
 def _numbered(options, path):
-    """Return the ids and tokens of `added_tokens_decoder`, in their order."""
+    """Return pairs of an id and a token from `added_tokens_decoder`, sorted by id."""
     listed = options.get("added_tokens_decoder") or {}
     try:
-        found = [(int(i), _token(token, special=False)) for i, token in listed.items()]
+        tokens = [(int(i), _token(token, special=False)) for i, token in listed.items()]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"added_tokens_decoder in {path} must map each id to a token with a content: {error!r}"
         ) from error
-    return sorted(found, key=lambda item: item[0])
+    return sorted(tokens, key=lambda item: item[0])
 
 
 def _token(value, special=True):
@@ -70,24 +70,26 @@ def _token(value, special=True):
         return library().AddedToken(value, special=special)
     flags = {name: value[name] for name in _FLAGS if name in value}
     token = library().AddedToken(value["content"], **flags)
-    token.special = token.special or special  # not before: it is the default of `normalized`
+    # Set last: the constructor would take `not special` as the default of `normalized`.
+    token.special = token.special or special
     return token
 
 
 def check_named_tokens(
     content: bytes, options: Mapping[str, Any], ends: tuple[str, str] | None, path: Path
 ) -> None:
-    """Check that the named tokens are those that a `tokenizer.json` uses.
+    """Check that the named tokens, such as `cls_token`, agree with the `tokenizer.json`.
 
     Args:
-        content: Contents of the file.
+        content: Contents of the `tokenizer.json`.
         options: Result of `options_of`.
-        ends: Names of the tokens that begin and end each text, such as "cls_token"; None: any.
+        ends: Names of the two tokens that begin and end each text, such as "cls_token"; None: they
+            are not checked.
         path: The file of the options, for messages.
 
     Raises:
-        ValueError: If a text begins or ends with another token, other pieces are unknown ones, or
-            the mask is none that `fill` knows.
+        ValueError: If texts begin or end with another token, the unknown token differs, or the
+            mask token is not in `MASKS`.
     """
     tokenizer = library().Tokenizer.from_buffer(content)
     frame = tokenizer.encode("").ids

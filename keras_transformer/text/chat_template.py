@@ -1,4 +1,4 @@
-"""Chat templates: messages to the text of a prompt, in the Jinja of Hugging Face's folders."""
+"""Chat templates, Jinja programs in Hugging Face's folders that turn messages into a prompt."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keras_transformer.text.special_tokens import Quotation
 Message = Mapping[str, Any]
 
 FILE, OPTIONS, TOKENS = "chat_template.jinja", "tokenizer_config.json", "special_tokens_map.json"
-SECONDS = 10  # `rendering.SECONDS`, which needs jinja2
+SECONDS = 10  # a copy of `rendering.SECONDS`: importing that module needs jinja2
 
 # OpenAI's ChatML. Unlike most templates of this name, it checks the order of the roles.
 CHATML = """\
@@ -42,24 +42,25 @@ NAMED = {"chatml": (CHATML, ("<|im_start|>", "<|im_end|>"))}
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """A chat template as Hugging Face's folders carry it.
+    """A chat template, as in Hugging Face's folders.
 
     ```python
     template = ChatTemplate.named("chatml")
     template.render([{"role": "user", "content": "Who are you?"}])
     ```
 
-    A template is a program of the model's author. It runs in Jinja's sandbox, in a process of its
-    own with a limit of 10 s and 1 GB (the latter not on each operating system). It sees the
-    variables that `transformers` gives it: `messages`, `add_generation_prompt`, the special tokens;
-    `tools` and `documents` are none.
+    A template is a program of the model's author. It runs in Jinja's sandbox, in a separate process
+    limited to 10 s and 1 GB (the latter not on every operating system). It gets the same variables
+    as in `transformers`: `messages`, `add_generation_prompt` and the special tokens; `tools` and
+    `documents` are None.
 
-    With the `special_names` of a tokenizer, text of a message that spells a special token does not
-    become this token, so that no user can write the end of a turn. In `transformers` it does.
+    If `render` gets the `special_names` of a tokenizer, special tokens that a message spells are
+    encoded as plain text, so that no user can write the end of a turn. `transformers` would encode
+    them as special tokens.
 
     Args:
-        source: The template.
-        special_tokens: Special tokens by name, such as `bos_token`.
+        source: The text of the template.
+        special_tokens: Texts of special tokens by name, such as `bos_token`.
     """
 
     source: str
@@ -80,8 +81,8 @@ class ChatTemplate:
         """Read the template of a folder, saved here or in Hugging Face's layout.
 
         Args:
-            folder: Folder with `chat_template.jinja`, or with a `tokenizer_config.json` that has a
-                `chat_template`: a text, or a list of named ones, of which "default" counts.
+            folder: Folder with `chat_template.jinja`; or with a `tokenizer_config.json` whose
+                `chat_template` is a text, or a list of named templates with one named "default".
 
         Returns:
             The template; None if the folder has none.
@@ -94,8 +95,8 @@ class ChatTemplate:
             read_json(folder / name) if (folder / name).is_file() else {}
             for name in (OPTIONS, TOKENS)
         )
-        for name, found in {OPTIONS: options, TOKENS: tokens}.items():
-            require(isinstance(found, dict), str(folder / name), found, "an object")
+        for name, content in {OPTIONS: options, TOKENS: tokens}.items():
+            require(isinstance(content, dict), str(folder / name), content, "an object")
         if (folder / FILE).is_file():
             try:
                 source = (folder / FILE).read_text("utf-8")
@@ -126,11 +127,12 @@ class ChatTemplate:
         """Return the text of a chat; the tokenizer must not add BOS or EOS to it.
 
         Args:
-            messages: Dicts with `role` ("system", "user", "assistant" or what the template knows)
-                and `content`, a text. Other fields are given to the template.
-            add_generation_prompt: Whether the text ends in the beginning of a reply.
-            special_names: `TextTokenizer.special_names`, for a text that is encoded next: the
-                template's special tokens have these names, those that messages spell do not.
+            messages: Dicts with `role` ("system", "user", "assistant" or another that the template
+                accepts) and `content`, a text. Other fields are passed to the template.
+            add_generation_prompt: Whether the text ends with the tokens that begin a reply.
+            special_names: `TextTokenizer.special_names` of the tokenizer that will encode the
+                text: they replace the template's special tokens, but not those in messages. None:
+                no replacement.
 
         Raises:
             ImportError: If jinja2 is not installed.
@@ -147,7 +149,7 @@ class ChatTemplate:
         return quotation.unquoted(_rendered({"source": self.source, "values": values}))
 
     def after_reply(self, special_names: Mapping[str, str] | None = None) -> str:
-        """Return the text with which a reply ends, such as "<|im_end|>" and a line break.
+        """Return the text that the template writes after a reply: "<|im_end|>" and a line break.
 
         Args:
             special_names: See `render`.
@@ -160,47 +162,55 @@ class ChatTemplate:
 def checked_messages(messages: Sequence[Message], name: str = "messages") -> list[dict[str, Any]]:
     """Return the messages as a list of dicts.
 
+    Args:
+        messages: The messages.
+        name: Name of the argument in error messages.
+
     Raises:
-        ValueError: If they are not one or more dicts with `role` and `content`, both texts.
+        ValueError: If they are not one or more dicts with the texts `role` and `content`.
     """
     is_list = isinstance(messages, Sequence) and not isinstance(messages, str | bytes)
     if not is_list or not messages:
         raise ValueError(f"{name} must be a list of at least one message, got {messages!r:.80}")
     for i, message in enumerate(messages):
-        fits = isinstance(message, Mapping) and all(
+        has_texts = isinstance(message, Mapping) and all(
             isinstance(message.get(part), str) for part in ("role", "content")
         )
-        if not fits or not message["role"]:
+        if not has_texts or not message["role"]:
             raise ValueError(
                 f'{name}[{i}] must have a "role" and a "content", both texts, got {message!r:.80}'
             )
     return [dict(message) for message in messages]
 
 
-def _default(found, where):
-    if isinstance(found, list):
+def _default(value, where):
+    """Return the template in a field: its text, or of several the one named "default"."""
+    if isinstance(value, list):
         try:
-            named = {one["name"]: one["template"] for one in found}
+            named = {entry["name"]: entry["template"] for entry in value}
         except (KeyError, TypeError) as error:
             raise ValueError(
                 f"chat_template in {where} must be a text, or a list of names and templates"
             ) from error
         require("default" in named, f"chat_template in {where}", [*named], "one named default")
-        found = named["default"]
+        value = named["default"]
     accepted = "a text, or a list of names and templates"
-    require(found is None or isinstance(found, str), f"chat_template in {where}", found, accepted)
-    return found
+    require(value is None or isinstance(value, str), f"chat_template in {where}", value, accepted)
+    return value
 
 
 def _texts(options):
-    """Return the special tokens of a file; each is a text, or an object with a `content`."""
+    """Return the texts of the special tokens in a file, by name.
+
+    In the file, a token is a text, or an object with a `content`.
+    """
     tokens = {name: x for name, x in options.items() if name.endswith("_token")}
     tokens = {name: x.get("content") if isinstance(x, dict) else x for name, x in tokens.items()}
     return {name: x for name, x in tokens.items() if isinstance(x, str)}
 
 
 class _Renderer:
-    """The process that renders, started when it is first needed; it takes one request at a time."""
+    """The process that renders templates: started on first use, one request at a time."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -217,7 +227,8 @@ class _Renderer:
             try:
                 child.send(request)
                 answer = child.receive()
-            except BaseException as error:  # Ctrl-C, too: the answer would be the next one's
+            # Ctrl-C, too: else the late answer would be read as that of the next request.
+            except BaseException as error:
                 child.stop()
                 if isinstance(error, ChildEndedError):
                     problem = f"the chat template did not finish within {SECONDS} s"
@@ -228,6 +239,7 @@ class _Renderer:
         return answer["text"]
 
     def _running(self):
+        """Return the process that renders; start one if none runs."""
         # A forked process must not share the pipes of its parent.
         if self._child is None or self._owner != os.getpid() or not self._child.is_alive():
             if importlib.util.find_spec("jinja2") is None:

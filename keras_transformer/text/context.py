@@ -1,4 +1,4 @@
-"""Sentences with the sentences before them, as one text for a translator."""
+"""Sentences joined with the sentences before them, as input of a translator of documents."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.text.pieces import has_words
 from keras_transformer.text.tokenizer import Tokenizer, checked_texts
 
-SEPARATOR = "<sep>"  # between the sentences of a text
+SEPARATOR = "<sep>"  # written between joined sentences
 
 
 def in_context(texts: Iterable[str], context_sentences: int) -> Iterator[str]:
-    """Yield each sentence after those before it, with `SEPARATOR` between them, for each text.
+    """Yield, for each sentence, one text: its earlier sentences and itself, joined by `SEPARATOR`.
 
     The "2+2" of Tiedemann and Scherrer 2017 ("Neural Machine Translation with Extended Context",
     section 3) is `context_sentences=1`.
 
     Args:
-        texts: Sentences. An empty one ends a document: it stays empty, and the next one has no
-            context.
-        context_sentences: Number of sentences before each, at least 1, as far as the document has
-            them.
+        texts: Sentences in order. An empty one ends a document: an empty text is yielded for it,
+            and the next sentence has no context.
+        context_sentences: Maximum number of earlier sentences of the same document, at least 1.
 
     Raises:
-        ValueError: If the number is out of range, or a sentence is no text or has the separator.
+        ValueError: If the number is out of range, or a sentence is not a string or contains the
+            separator.
     """
     require_whole("context_sentences", context_sentences, 1)
 
@@ -44,10 +44,10 @@ def in_context(texts: Iterable[str], context_sentences: int) -> Iterator[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text that `in_context` joined, or of its translation."""
+    """Split a text that `in_context` yielded, or its translation, into its sentences."""
     return [x.strip() for x in text.split(SEPARATOR)]
 
 
 def reads_context(tokenizer: Tokenizer) -> bool:
-    """Return whether `SEPARATOR` is a piece of a tokenizer's source vocabulary."""
+    """Return whether a tokenizer is made for `in_context`: `SEPARATOR` is a piece of its source."""
     return has_words(tokenizer, [SEPARATOR])

@@ -1,4 +1,4 @@
-"""Encodings of the library `tokenizers`: of pairs, cut to a length, first ids of words."""
+"""Helpers around the library `tokenizers`: encode texts and pairs, cut them, locate words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keras_transformer.text.tokenizer import checked_texts
 
 
 def made(content: bytes) -> Any:
-    """Return the tokenizer of a `tokenizer.json`, without padding and truncation."""
+    """Make a `tokenizers.Tokenizer` of a `tokenizer.json`, without padding and truncation."""
     tokenizer = library().Tokenizer.from_buffer(content)
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -25,17 +25,23 @@ def made(content: bytes) -> Any:
 def encoded(
     tokenizer: Any, texts: Sequence[Any], add_special_tokens: bool = True, **options: Any
 ) -> list[Any]:
-    """Return the encodings of texts, of texts that are split into words, or of pairs.
+    """Return the library's encoding of each text.
+
+    Args:
+        tokenizer: A `tokenizers.Tokenizer`.
+        texts: Texts, texts that are split into words, or pairs of texts.
+        add_special_tokens: Whether texts get the tokenizer's special tokens, such as [CLS].
+        options: Further options of `encode_batch`.
 
     Raises:
-        ValueError: If a text is not valid Unicode, or one that the tokenizer cannot encode.
+        ValueError: If a text is not valid Unicode, or the tokenizer cannot encode it.
     """
     try:
         return tokenizer.encode_batch(texts, add_special_tokens=add_special_tokens, **options)
-    except TypeError as error:  # for strings there is no other cause
+    except TypeError as error:  # the only cause, since all texts are strings
         raise ValueError("texts must be valid Unicode, got a lone surrogate") from error
     except Exception as error:
-        if type(error) is not Exception:  # the library's own
+        if type(error) is not Exception:  # the library's own errors are of this exact type
             raise
         raise ValueError(f"texts must be ones that the tokenizer can encode: {error}") from error
 
@@ -43,14 +49,14 @@ def encoded(
 def encoded_pairs(
     tokenizer: Any, pairs: Sequence[tuple[str, str]], max_length: int, strategy: str
 ) -> list[tuple[list[int], list[int], list[tuple[int, int]]]]:
-    """Return what `TextTokenizer.encode_pairs` does.
+    """Encode pairs of texts; the result is that of `TextTokenizer.encode_pairs`.
 
     Args:
-        tokenizer: A tokenizer, whose truncation is changed.
-        pairs, max_length, strategy: See there.
+        tokenizer: A `tokenizers.Tokenizer`; its truncation is changed.
+        pairs, max_length, strategy: See `TextTokenizer.encode_pairs`.
     """
     pairs = [
-        # The number of texts in each is checked below.
+        # The number of texts in a pair is checked below.
         tuple(checked_texts(pair, f"pairs[{i}]"))  # type: ignore[misc]
         for i, pair in enumerate(pairs)
     ]
@@ -73,17 +79,17 @@ def encoded_pairs(
 def cut(
     encoding: Any, max_length: int | None, starts: Sequence[int] = ()
 ) -> tuple[list[int], list[int]]:
-    """Return the ids of an encoding, without the last ones of its text if there are too many.
+    """Return the ids of an encoding, cut at the end of its text to `max_length` ids.
 
     The special tokens around the text, such as [CLS] and [SEP], remain, as in `transformers`.
 
     Args:
         encoding: The encoding of a text.
-        max_length: Maximum number of ids; None: any.
-        starts: Indices of ids.
+        max_length: Maximum number of ids; None: no limit.
+        starts: Indices of some ids, such as the first ids of words.
 
     Returns:
-        The ids, and the indices; those of ids that are cut off are `max_length`.
+        The ids, and `starts`, in which indices of removed ids are replaced by `max_length`.
 
     Raises:
         ValueError: If `max_length` leaves no room for the special tokens.
@@ -98,9 +104,10 @@ def cut(
 
 
 def starts_of_words(encoding: Any, count: int) -> list[int]:
-    """Return the index of the first id of each word of a text that is split into words.
+    """Return the index of the first id of each word, for a text that was split into words.
 
-    A word without ids gets the index of the next word that has one; if there is none, the last.
+    A word without ids gets the first index of the next word that has ids, or the last index of all
+    if there is none.
 
     Args:
         encoding: The encoding of the words.
@@ -111,18 +118,18 @@ def starts_of_words(encoding: Any, count: int) -> list[int]:
 
 
 def starts_of_places(encoding: Any, text: str, places: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the index of the first id of each word of a text.
+    """Return the index of the first id of each word, for a text that was encoded as a whole.
 
-    If the space before a word is an id of its own, this is the word's first one.
+    If the space before a word is a separate id, it counts as the first id of the word.
 
     Args:
         encoding: The encoding of the text.
         text: The text.
-        places: The first character of each word, and the one after its last.
+        places: Start and end of each word in the text, in characters.
     """
     ends, owners = np.array([end for _, end in encoding.offsets]), encoding.word_ids
     ends[np.array(encoding.special_tokens_mask, bool)] = 0
-    found = []
+    firsts = []
     for start, _ in places:
         first = _first(ends > start)
         while first and owners[first] is not None and owners[first - 1] == owners[first]:
@@ -130,23 +137,23 @@ def starts_of_places(encoding: Any, text: str, places: Sequence[tuple[int, int]]
             if text[begin:end].strip():
                 break
             first -= 1
-        found.append(first)
-    return found
+        firsts.append(first)
+    return firsts
 
 
-def _first(fits):
-    places = np.flatnonzero(fits)
-    return int(places[0]) if len(places) else len(fits) - 1
+def _first(mask):
+    places = np.flatnonzero(mask)
+    return int(places[0]) if len(places) else len(mask) - 1
 
 
 def with_spaced_words(content: bytes) -> bytes:
-    """Return a `tokenizer.json` that puts a space before each word of a split text.
+    """Return a `tokenizer.json` changed to encode each word of a split text with a space before it.
 
-    A byte-level tokenizer, such as RoBERTa's, has other pieces for a word after a space. Those with
-    SentencePiece's pieces have the space anyway.
+    A byte-level tokenizer, such as RoBERTa's, has other pieces for a word after a space than
+    without one. Tokenizers with SentencePiece's pieces add the space anyway.
 
     Args:
-        content: Contents of the file.
+        content: Contents of the `tokenizer.json`.
     """
     spec = json.loads(content)
     first = spec.get("pre_tokenizer") or {}

@@ -1,4 +1,4 @@
-"""A glossary: source terms, and the target terms that stand for them."""
+"""Glossaries: source terms, and the target terms that translations must use for them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from keras_transformer.config import require
 from keras_transformer.text.pieces import has_words
 from keras_transformer.text.tokenizer import Tokenizer, checked_texts
 
-# Written into sources, around a term and its translation.
+# Tags that `tagged` writes into a source text, around a term and its translation.
 TERM_TAGS = ("<term>", "<is>", "</term>")
-# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Chinese, Japanese; and Korean,
-# which adds particles to words.
+# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Chinese and Japanese. Korean is
+# included because it adds particles to words without a space.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 )
@@ -28,40 +28,40 @@ def is_unspaced(text: str) -> bool:
 
 
 def goes_on(text: str) -> bool:
-    """Return whether a text that follows a word would go on with it."""
+    """Return whether a text that follows a word directly continues this word."""
     return re.match(rf"{_WORD}|\ufffd", text) is not None
 
 
 def tagged(term: str, form: str) -> str:
-    """Return a source term with its translation, as `Glossary.inlined` writes it into a source."""
+    """Return a source term and its translation between tags, as `Glossary.inlined` writes them."""
     begin, middle, end = TERM_TAGS
     return f"{begin} {term} {middle} {form} {end}"
 
 
 def spaced(source: str) -> str:
-    """Return a source with white space around its terms: tags are pieces of their own."""
+    """Return a source with white space around its tagged terms, so that each tag is one piece."""
     source = re.sub(rf"(?<=\S){TERM_TAGS[0]}", f" {TERM_TAGS[0]}", source)
     return re.sub(rf"{TERM_TAGS[2]}(?=\S)", f"{TERM_TAGS[2]} ", source)
 
 
 def reads_terms(tokenizer: Tokenizer) -> bool:
-    """Return whether the tags of terms are pieces of a tokenizer's source vocabulary."""
+    """Return whether a tokenizer knows tagged terms: the tags are pieces of its source."""
     return has_words(tokenizer, TERM_TAGS)
 
 
 def without_tags(texts: Iterable[str], name: str) -> None:
-    """Check that texts have none of the tags of terms.
+    """Check that no text contains a tag of terms.
 
     Args:
         texts: The texts.
-        name: The argument that an error names.
+        name: Name of the argument in error messages.
 
     Raises:
-        ValueError: If one is no text, or has a tag.
+        ValueError: If a text is not a string, or contains a tag.
     """
     for text in checked_texts(texts, name):
-        found = next((tag for tag in TERM_TAGS if tag in text), None)
-        require(found is None, name, f"{text:.80}", f"text without {found}")
+        tag = next((x for x in TERM_TAGS if x in text), None)
+        require(tag is None, name, f"{text:.80}", f"text without {tag}")
 
 
 class Glossary:
@@ -72,43 +72,43 @@ class Glossary:
     translator.translate(["A dog sleeps on the couch ."], constraint=glossary)
     ```
 
-    A term is found in a source as whole words, in whatever case; of two that overlap the one that
-    begins first counts, and of two that begin together the longer one. (What ends a word is told by
-    letters and digits; vowel signs of Indic scripts do not count as such.) Its translation must
-    contain one of its forms as whole words, and once, however often the term occurs; the first
-    letter may be a capital.
+    A term matches whole words of a source, in any case. Of overlapping terms, the one that begins
+    first counts; of those that begin together, the longest. The translation must contain one of the
+    term's forms as whole words, with or without a capital first letter; once is enough, however
+    often the term occurs. A word ends where no letter or digit follows; vowel signs of Indic
+    scripts do not count as letters.
 
     Args:
-        terms: The forms that are allowed for each source term, such as its inflections.
+        terms: For each source term, the accepted target terms (forms), such as inflections.
 
     Raises:
-        ValueError: If there are no terms, or a side is empty.
+        ValueError: If there are no terms, or a term or a form is empty.
     """
 
     def __init__(self, terms: Mapping[str, Sequence[str]]):
-        fits = isinstance(terms, Mapping) and len(terms) > 0
-        require(fits, "terms", terms, "one or more source terms with their forms")
+        has_terms = isinstance(terms, Mapping) and len(terms) > 0
+        require(has_terms, "terms", terms, "one or more source terms with their forms")
         self._terms: dict[str, list[str]] = {}
-        self._spelled: dict[str, None] = {}  # source terms as they are given
+        self._spelled: dict[str, None] = {}  # source terms in their original case
         for term, forms in terms.items():
             is_list = isinstance(forms, Sequence) and not isinstance(forms, str)
             require(is_list, f"forms of {term!r}", forms, "a list of texts")
             every = checked_texts([term, *forms], "a term and its forms")
             sides = [" ".join(x.split()) for x in every]
-            fits = all(sides) and len(sides) > 1
-            require(fits, "a term", tuple(every), "a source and its forms, none of them empty")
+            has_forms = all(sides) and len(sides) > 1
+            require(has_forms, "a term", tuple(every), "a source and its forms, none of them empty")
             self._spelled[sides[0]] = None
             known = self._terms.setdefault(sides[0].casefold(), [])
             known += [x for x in dict.fromkeys(sides[1:]) if x not in known]
 
     @classmethod
     def read(cls, path: str | os.PathLike) -> Glossary:
-        """Read a text file with a term per line: source, target and other forms, between tabs.
+        """Read a text file with a term per line: the source term and its forms, separated by tabs.
 
-        Empty lines and lines that begin with "#" are left out.
+        Empty lines and lines that begin with "#" are skipped.
 
         Raises:
-            ValueError: If a line has no target or an empty side; names the line.
+            ValueError: If a line has no form or an empty field.
         """
         terms: dict[str, list[str]] = {}
         try:
@@ -140,27 +140,27 @@ class Glossary:
         return list(dict.fromkeys(form for row in self._terms.values() for form in row))
 
     def terms_in(self, source: str) -> list[tuple[str, ...]]:
-        """Return the forms of each term that a source has, in their order, each term once.
+        """Return the forms of each term that occurs in a source, in order, each term once.
 
         Args:
             source: A source text.
         """
-        found = dict.fromkeys(
+        keys = dict.fromkeys(
             " ".join(match.group().split()).casefold() for match in self._pattern.finditer(source)
         )
-        return [tuple(self._terms[term]) for term in found if term in self._terms]
+        return [tuple(self._terms[term]) for term in keys if term in self._terms]
 
     def inlined(self, source: str) -> str:
-        """Return a source in which each term carries its first form, for a model trained with them.
+        """Return a source with the first form of each term written after it, between tags.
 
-        "A dog sleeps." becomes "A <term> dog <is> Hund </term> sleeps.": see
-        `training.terms.with_terms`.
+        "A dog sleeps." becomes "A <term> dog <is> Hund </term> sleeps." It is the input of models
+        that were trained with such texts, see `training.terms.with_terms`.
 
         Args:
             source: A source text.
 
         Raises:
-            ValueError: If the source is no text, or has one of the tags already.
+            ValueError: If the source is not a string, or contains one of the tags already.
         """
         without_tags([source], "source")
 
@@ -177,7 +177,7 @@ class Glossary:
 
 
 def is_kept(forms: Sequence[str], translation: str) -> bool:
-    """Return whether a translation has one of the forms of a term.
+    """Return whether a translation contains one of the forms of a term.
 
     Args:
         forms: The forms of the term.
@@ -187,12 +187,12 @@ def is_kept(forms: Sequence[str], translation: str) -> bool:
 
 
 def spellings(form: str) -> list[str]:
-    """Return a form as it is, and with a capital as its first letter."""
+    """Return a form unchanged, and with a capital first letter if that differs."""
     return list(dict.fromkeys([form, form[:1].upper() + form[1:]]))
 
 
 def _whole(term):
-    """Return a pattern of a term that is not a part of a longer word."""
+    """Return a regular expression that matches a term as whole words."""
     words = r"\s+".join(map(re.escape, term.split()))
     before = f"(?<!{_WORD})" if re.match(_WORD, term[0]) else ""
     after = f"(?!{_WORD})" if re.match(_WORD, term[-1]) else ""

@@ -48,9 +48,9 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
 
     Args:
         folder: Folder with a SentencePiece model, which is preferred because the model was
-            trained with it, or a `tokenizer.json`; for BART also with `vocab.json` and
-            `merges.txt`.
-        config: The model's config, which gives T5's special ids and the size of the vocabulary.
+            trained with it, or a `tokenizer.json`; for BART also `vocab.json` and `merges.txt`.
+        config: Content of the model's `config.json`: its kind, its vocabulary size and, for some
+            kinds, its special ids.
 
     Raises:
         FileNotFoundError: If a file is missing.
@@ -64,6 +64,7 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
 
 
 def _read(folder, config, kind):
+    """Read the tokenizer of a folder with a model of this `model_type`."""
     if kind == "bart":
         options = options_of(folder)
         return _fast(FastPieces(TextTokenizer.read(folder, kind).content), folder, config, options)
@@ -82,7 +83,7 @@ def _read(folder, config, kind):
 def _checked(tokenizer, options, folder):
     ids = dict(eos_token=tokenizer.eos_id, unk_token=tokenizer.unk_id)
     check_special_tokens(options, tokenizer.pieces_of("source"), ids, folder)
-    # Not those of byte-pair encoding (NLLB), whose spaces `transformers` leaves alone, too.
+    # Except for byte-pair encoding (NLLB): there, `transformers` does not clean up spaces either.
     is_bpe = isinstance(tokenizer, MultilingualTokenizer) and not tokenizer.tasks
     is_bpe = is_bpe and "eng_Latn" in tokenizer.languages
     tokenizer.clean_up = options.get("clean_up_tokenization_spaces") is True and not is_bpe
@@ -90,6 +91,7 @@ def _checked(tokenizer, options, folder):
 
 
 def _read_pieces(folder, config, kind, options):
+    """Read the tokenizer of an M2M-100, NLLB, mBART or T5, or of a `tokenizer.json`."""
     content = _sentencepiece_model(folder)
     if content is None:
         if not (folder / FAST).is_file():
@@ -98,9 +100,9 @@ def _read_pieces(folder, config, kind, options):
                 f"{', '.join(MODELS)}"
             )
         return _fast(FastPieces(read_bytes(folder / FAST)), folder, config, options)
-    own = _own_pieces(content, folder)
+    model_pieces = _own_pieces(content, folder)
     if kind in T5_KINDS:
-        return _t5(folder, content, own, config, options)
+        return _t5(folder, content, model_pieces, config, options)
     if (folder / "vocab.json").is_file():  # M2M-100; NLLB has none
         ids = _json(folder / "vocab.json")
         if sorted(ids.values()) != list(range(len(ids))):
@@ -108,7 +110,7 @@ def _read_pieces(folder, config, kind, options):
         codes = WMT21 if options.get("language_codes") == "wmt21" else M2M100
         pieces, names = sorted(ids, key=ids.get), {code: f"__{code}__" for code in codes}
     else:
-        pieces = [*FAIRSEQ, *own[3:]]
+        pieces = [*FAIRSEQ, *model_pieces[3:]]
         codes = listed_languages(options) or NLLB200
         if kind == "mbart":
             codes = MBART50[:25] if _is_mbart25(config, options) else MBART50
@@ -127,7 +129,7 @@ def _read_pieces(folder, config, kind, options):
 
 
 def _is_mbart25(config, options):
-    """Whether a folder is of mBART-25, whose decoder begins with the language of the target."""
+    """Return whether a folder has an mBART-25, whose decoder begins with the target language."""
     name = options.get("tokenizer_class") or ""
     return config["model_type"] == "mbart" and not name.startswith("MBart50")
 
@@ -136,7 +138,7 @@ def _language_options(ids, names, options, folder, config):
     """Return the special ids of a fairseq vocabulary and the ids of its language tokens."""
     if missing := [piece for piece in FAIRSEQ if piece not in ids]:
         raise ValueError(f"the vocabulary in {folder} must have the pieces {missing}")
-    is_legacy = options.get("legacy_behaviour") and "eng_Latn" in names  # an option of NLLB alone
+    is_legacy = options.get("legacy_behaviour") and "eng_Latn" in names  # an option of NLLB only
     style = "suffix" if is_legacy else "prefix"
     style = "source" if options.get("tokenizer_class") == SMALL100 else style
     languages, bos_id = {code: ids[name] for code, name in names.items()}, ids["</s>"]
@@ -148,19 +150,22 @@ def _language_options(ids, names, options, folder, config):
     return special | dict(style=style, languages=languages)
 
 
-def _t5(folder, content, own, config, options):
+def _t5(folder, content, model_pieces, config, options):
+    """Make the tokenizer of a T5, whose sentinels may not be in the SentencePiece model."""
     size = config["vocab_size"]
-    count = options.get("extra_ids", 100 if len(own) + 100 <= size else 0)
-    fits = isinstance(count, int) and 0 <= count <= size
-    require(fits, f"extra_ids in {folder / OPTIONS}", count, f"from 0 to vocab_size={size}")
+    count = options.get("extra_ids", 100 if len(model_pieces) + 100 <= size else 0)
+    in_range = isinstance(count, int) and 0 <= count <= size
+    require(in_range, f"extra_ids in {folder / OPTIONS}", count, f"from 0 to vocab_size={size}")
     sentinels = [f"<extra_id_{i}>" for i in reversed(range(count))]
-    pieces = filled([*own, *(x for x in sentinels if x not in own)], folder, options, config)
+    pieces = filled(
+        [*model_pieces, *(x for x in sentinels if x not in model_pieces)], folder, options, config
+    )
     unknown = sentencepiece.SentencePieceProcessor(model_proto=content).unk_id()
     symbols = f"{SENTINEL}|{TARGET_TAG}"
     return MultilingualTokenizer(
         SentencePieces(content, pieces, unknown, symbols),
         unk_id=unknown,
-        content_size=len(own),
+        content_size=len(model_pieces),
         **_task_options(config, pieces),
         **_origin(folder, config),
     )
@@ -184,7 +189,10 @@ def _task_options(config, pieces):
 
 
 def _id(config, name, default):
-    """Return a special id: a number, or the first of a list; the default if there is none."""
+    """Return the special id in a field of a config: a number, or the first of a list.
+
+    If the field is missing or null, return the default.
+    """
     value = config.get(name)
     if isinstance(value, list) and value:
         value = value[0]
@@ -193,7 +201,7 @@ def _id(config, name, default):
 
 
 def _fast(pieces, folder, config, options):
-    """Make the tokenizer of a folder without a SentencePiece model."""
+    """Make the tokenizer of a folder that has a `tokenizer.json` but no SentencePiece model."""
     check_size(len(pieces.pieces), folder, config)
     size = len(pieces.pieces)
     pieces.pieces += [f"<unused_{i}>" for i in range(size, config["vocab_size"])]
@@ -217,7 +225,7 @@ def _fast(pieces, folder, config, options):
 
 
 def _origin(folder, config):
-    """Return the files that define the tokenizer, and the config fields that they need."""
+    """Return the files that define the tokenizer, and the config fields to read them with."""
     names = (OPTIONS, "special_tokens_map.json", FAST, WORDS, MERGES, ADDED, *MODELS)
     files = {name: folder / name for name in names}
     return dict(
@@ -240,14 +248,19 @@ def _own_pieces(content, folder):
 
 
 def _json(path):
-    found = read_json(path) if path.is_file() else {}
-    return found if isinstance(found, dict) else {}
+    content = read_json(path) if path.is_file() else {}
+    return content if isinstance(content, dict) else {}
 
 
 def write_tokenizer(folder: str | os.PathLike, tokenizer: Tokenizer) -> None:
     """Write a tokenizer's files so that `transformers` and `read_tokenizer` can read them.
 
-    A tokenizer trained here is written as Marian's: two SentencePiece models and a vocabulary.
+    A `MultilingualTokenizer` is written as the files that it was read from; others in Marian's
+    format: two SentencePiece models, and one vocabulary or two.
+
+    Args:
+        folder: Folder to write to; it must exist.
+        tokenizer: The tokenizer.
 
     Raises:
         ValueError: If the tokenizer has no SentencePiece model.
@@ -261,7 +274,7 @@ def write_tokenizer(folder: str | os.PathLike, tokenizer: Tokenizer) -> None:
         (folder / f"{side}.spm").write_bytes(getattr(tokenizer, f"{side}_model"))
         name = "vocab.json" if side == "source" else "target_vocab.json"
         if side == "source" or not tokenizer.shared:
-            # Marian's tokenizer finds a tag in the text itself, without the space before it.
+            # Marian's tokenizer looks tags such as ">>de<<" up without the space before them.
             pieces = (
                 piece[1:] if re.fullmatch(SPACE + TAG[1:], piece) else piece
                 for piece in tokenizer.pieces_of(side)

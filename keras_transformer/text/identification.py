@@ -1,4 +1,4 @@
-"""Which language a text is in, and a filter of pairs that are in another."""
+"""Identification of a text's language, and a filter that drops pairs in another language."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from keras_transformer.config import require
 from keras_transformer.system.extras import missing
 from keras_transformer.text.languages import short_code
 
-LEAST_LETTERS = 15  # in a shorter text, names and numbers decide
+LEAST_LETTERS = 15  # in shorter texts, names and numbers would decide
 LEAST_PROBABILITY = 0.03
 
-# What much of the web is written in, and so what lines in a wrong language are.
+# Frequent languages of the web: most lines in a wrong language are in one of them.
 _WEB = (
     "ar bg ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv nl no pl pt ro ru sk sl "
     "sr sv th tr uk vi zh"
 )
-# Of these one is often taken for the other: neither is evidence against the other.
+# Languages of one group are easily confused: none counts as evidence against another.
 _ALIKE = tuple(map(frozenset, map(str.split, ("da nn no", "bs hr sr", "id ms", "wuu yue zh"))))
 
 
 @functools.cache
 def _model() -> Any:
-    """Return py3langid's model, which is unpacked once a process and never changed.
+    """Return py3langid's model, unpacked once per process; it must not be changed.
 
-    Its 65 MB are unpacked in memory: the library uses a file in TMPDIR, which may have no room.
+    Its 65 MB are unpacked in memory. The library itself would write a file to TMPDIR, which may be
+    full.
     """
     from py3langid import langid, modelio
 
@@ -42,9 +43,12 @@ def _model() -> Any:
 
 
 class LanguageIdentifier:
-    """Tells the language of a text from its bytes (Lui and Baldwin 2012, py3langid).
+    """Identifies the language of a text from its bytes (Lui and Baldwin 2012, py3langid).
 
-    All languages that it knows are candidates until `restrict` names fewer.
+    All known languages are candidates, unless `restrict` is called.
+
+    Attributes:
+        known: Codes of the known languages, such as "en".
 
     Raises:
         ImportError: If py3langid is not installed.
@@ -60,46 +64,52 @@ class LanguageIdentifier:
         self.restrict(self.known)
 
     def restrict(self, languages: Collection[str]) -> None:
-        """Make these the only candidates.
+        """Make the given languages the only candidates.
 
         Args:
-            languages: One code or more of `known`.
+            languages: One or more codes in `known`.
 
         Raises:
-            ValueError: If a language is unknown, or there is none.
+            ValueError: If a language is unknown, or none is given.
         """
         fit = bool(languages) and set(languages) <= set(self.known)
         require(fit, "languages", sorted(languages), f"some of {' '.join(self.known)}")
         self._model.set_languages(set(languages))
 
     def rank(self, text: str) -> list[tuple[str, float]]:
-        """Return all candidates with their probabilities, best first."""
+        """Return the code and the probability in [0, 1] of each candidate, most probable first."""
         return self._model.rank(text)
 
 
 class LanguageFilter:
-    """The filter of pairs with a side that is surely in another language; the reason "language".
+    """A filter that drops pairs with a side that is certainly in another language.
 
-    The candidates are the two languages and 38 that are frequent on the web, without those of them
-    that are easily taken for one of the two (Danish for Norwegian, Serbian for Croatian). A side is
-    in another language if it has at least `LEAST_LETTERS` letters and the probability of its own
-    language is below `LEAST_PROBABILITY`. So short texts and doubtful ones stay.
+    The candidates are the two languages and 38 that are frequent on the web, without languages
+    that are easily confused with one of the two (Danish with Norwegian, Serbian with Croatian). A
+    side is in another language if it has at least `LEAST_LETTERS` letters, and the probability of
+    the expected language is below `LEAST_PROBABILITY`. So short and doubtful texts are kept.
 
     Args:
         source_language, target_language: Codes such as "en", "eng_Latn" or "en-US".
 
+    Call arguments:
+        source, target: The texts of a pair.
+
+    Returns:
+        The reason "language" if the pair is dropped, else None.
+
     Raises:
-        ImportError: If py3langid is not installed, or langcodes, which codes of more than two
-            letters need.
-        ValueError: If a language is unknown to identification.
+        ImportError: If py3langid is not installed, or a code has more than two letters and
+            langcodes is not installed.
+        ValueError: If py3langid does not know a language.
     """
 
     def __init__(self, source_language: str, target_language: str):
         self._identifier = LanguageIdentifier()
         known = self._identifier.known
         self._languages = []
-        given = {"source_language": source_language, "target_language": target_language}
-        for name, language in given.items():
+        languages = {"source_language": source_language, "target_language": target_language}
+        for name, language in languages.items():
             code = language if language in known else short_code(language)
             accepted = f"a language that identification knows, one of {' '.join(known)}"
             require(code in known, name, language, accepted)

@@ -1,4 +1,4 @@
-"""Adapter for tokenizers of keras-hub."""
+"""`KerasHubTokenizer`, an adapter for the tokenizers of keras-hub."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ _TOKENS = {
 class KerasHubTokenizer(Tokenizer):
     """A keras-hub tokenizer (SentencePiece, byte-pair, WordPiece, ...) with the special ids added.
 
+    A special id that is None is looked up in the vocabulary: `pad_id` as "<pad>" or "[PAD]", and so
+    on. An id beyond the vocabulary enlarges it.
+
     Args:
         tokenizer: Object with `tokenize`, `detokenize`, `vocabulary_size`, `token_to_id` and
             `id_to_token`, like every `keras_hub.tokenizers.Tokenizer` with a vocabulary. Special
-            tokens that it adds are removed.
+            tokens that it adds to texts are removed.
         target: Tokenizer of the target language. None: `tokenizer` for both languages.
-        pad_id: Padding id. None: the id of "<pad>" or a similar token in the vocabulary. An id
-            beyond the vocabulary enlarges it. The same holds for the next three.
-        unk_id: Id of unknown text; it may be missing, because the model does not need it.
+        pad_id: Padding id.
+        unk_id: Id of unknown text; the only one that the vocabulary may lack.
         bos_id: Id that begins the decoder's input.
         eos_id: Id that ends every sequence.
 
     Raises:
-        ValueError: If an id is neither given nor found, two of padding, BOS and EOS are equal, or
-            the two vocabularies have different ids for one of them.
+        ValueError: If an id is neither given nor in the vocabulary, two of padding, BOS and EOS are
+            equal, or the two vocabularies have different ids for a special token.
     """
 
     def __init__(
@@ -50,8 +52,8 @@ class KerasHubTokenizer(Tokenizer):
     ):
         self.shared = target is None
         self._source, self._target = tokenizer, tokenizer if target is None else target
-        given = {"pad_id": pad_id, "unk_id": unk_id, "bos_id": bos_id, "eos_id": eos_id}
-        ids: dict[str, Any] = {name: self._special_id(name, id_) for name, id_ in given.items()}
+        options = {"pad_id": pad_id, "unk_id": unk_id, "bos_id": bos_id, "eos_id": eos_id}
+        ids: dict[str, Any] = {name: self._special_id(name, id_) for name, id_ in options.items()}
         self.unk_id = ids["unk_id"]
         self.pad_id, self.bos_id, self.eos_id = (ids[x] for x in ("pad_id", "bos_id", "eos_id"))
         needed = [self.pad_id, self.bos_id, self.eos_id]
@@ -63,23 +65,24 @@ class KerasHubTokenizer(Tokenizer):
 
     @property
     def source_model(self) -> bytes:
-        """The SentencePiece model of the source language; ValueError if there is none."""
+        """The serialized SentencePiece model of the source; ValueError if there is none."""
         return _sentence_piece_model(self._source)
 
     @property
     def target_model(self) -> bytes:
-        """The SentencePiece model of the target language; ValueError if there is none."""
+        """The serialized SentencePiece model of the target; ValueError if there is none."""
         return _sentence_piece_model(self._target)
 
-    def _special_id(self, name: str, given: int | None) -> int | None:
-        if given is not None:
-            if given < 0:
-                raise ValueError(f"{name} must not be negative, got {given}")
-            return given
-        found = {_find(tokenizer, _TOKENS[name]) for tokenizer in (self._source, self._target)}
-        if len(found) > 1:
-            raise ValueError(f"{name} differs in the two vocabularies: {found}; pass {name}")
-        (id_,) = found
+    def _special_id(self, name: str, token_id: int | None) -> int | None:
+        """Return the given special id, or the one of its token in the vocabulary."""
+        if token_id is not None:
+            if token_id < 0:
+                raise ValueError(f"{name} must not be negative, got {token_id}")
+            return token_id
+        ids = {_find(tokenizer, _TOKENS[name]) for tokenizer in (self._source, self._target)}
+        if len(ids) > 1:
+            raise ValueError(f"{name} differs in the two vocabularies: {ids}; pass {name}")
+        (id_,) = ids
         if id_ is None and name != "unk_id":
             raise ValueError(f"{name} must be given: the vocabulary has none of {_TOKENS[name]}")
         return id_
@@ -95,11 +98,12 @@ class KerasHubTokenizer(Tokenizer):
         return [[*(int(i) for i in row if i not in special), self.eos_id] for row in rows]
 
     def _decode(self, side: Any, ids: list[list[int]]) -> list[str]:
-        # The model may produce ids of the enlarged vocabulary that the tokenizer does not have.
+        # The vocabulary may have been enlarged: the tokenizer itself does not know these ids.
         known = [[id_ for id_ in row if id_ < side.vocabulary_size()] for row in ids]
         return [side.detokenize(row) if row else "" for row in known]
 
     def _files(self) -> dict[str, bytes]:
+        """Return the files of the tokenizer's assets, by relative path."""
         sides = {"shared": self._source}
         if not self.shared:
             sides = {"source": self._source, "target": self._target}
@@ -117,7 +121,7 @@ class KerasHubTokenizer(Tokenizer):
         ids = {name: getattr(self, name) for name in _TOKENS}
         configs = [_keras_saving().serialize_keras_object(side) for side in sides]
         for config in configs:
-            # A layer's name depends on a counter of the process, and the ids do not depend on it.
+            # A layer's name depends on a counter of the process, and has no effect on the ids.
             config["config"].pop("name", None)
         return {**ids, "tokenizers": configs}
 
@@ -145,7 +149,7 @@ def _keras_saving() -> Any:
 
 
 def _find(tokenizer: Any, tokens: tuple[str, ...]) -> int | None:
-    """Return the id of the first of `tokens` that the vocabulary has; None if it has none."""
+    """Return the id of the first of `tokens` that is in the vocabulary; None if none is."""
     for token in tokens:
         try:
             id_ = int(tokenizer.token_to_id(token))

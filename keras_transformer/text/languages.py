@@ -1,7 +1,7 @@
-"""Languages of pretrained translation models, in the order of their token ids.
+"""Language codes of pretrained translation models, in the order of their token ids.
 
-M2M-100: Fan et al. 2020, Table 1, and WMT21: Tran et al. 2021, with fairseq's names. mBART-50: Tang
-et al. 2020, Table 1. NLLB-200: NLLB Team 2022, Table 1, with FLORES-200's names.
+M2M-100: Fan et al. 2020, Table 1, and WMT21: Tran et al. 2021, with fairseq's codes. mBART-50: Tang
+et al. 2020, Table 1. NLLB-200: NLLB Team 2022, Table 1, with FLORES-200's codes.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from keras_transformer.system.extras import missing
 
 
 def short_code(language: str) -> str:
-    """Return the code that corpora use: "de" for "deu_Latn" and "de_DE"; two letters if possible.
+    """Return the short code of a language, as corpora use it: "de" for "deu_Latn" and "de_DE".
 
     Args:
         language: A model's code of the language.
 
     Returns:
-        The code of the language as a whole ("ar" for "arb_Arab"); `language` itself if it is not
-        a language code.
+        The code, with two letters if there is one; for a variety, that of the macrolanguage ("ar"
+        for "arb_Arab"). `language` itself if it is not a language code.
 
     Raises:
         ImportError: If `language` does not have two letters and langcodes is not installed.

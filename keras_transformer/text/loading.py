@@ -1,4 +1,4 @@
-"""Load a saved tokenizer of any class."""
+"""Loading of a saved tokenizer of any class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokenizers of texts in lower case."""
+"""Change of a tokenizer to lower-case its texts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from keras_transformer.text.text_tokenizer_training import library
 
 
 def lowercased(tokenizer: TextTokenizer) -> TextTokenizer:
-    """Return a tokenizer that puts texts in lower case first.
+    """Return a tokenizer that converts texts to lower case first.
 
-    As `do_lower_case` of sentence-transformers, it changes nothing if a normalizer of the tokenizer
-    already does this alone.
+    If one of the tokenizer's normalizers is "Lowercase" already, the tokenizer is returned, as with
+    `do_lower_case` in sentence-transformers.
     """
     spec = json.loads(tokenizer.content)
     before = spec.get("normalizer")
@@ -22,5 +22,5 @@ def lowercased(tokenizer: TextTokenizer) -> TextTokenizer:
     if lower in steps:
         return tokenizer
     spec["normalizer"] = {"type": "Sequence", "normalizers": [lower, *steps]}
-    content = library().Tokenizer.from_str(json.dumps(spec)).to_str()  # as it is read again
+    content = library().Tokenizer.from_str(json.dumps(spec)).to_str()  # in the library's own form
     return TextTokenizer(content.encode(), tokenizer.add_special_tokens)

@@ -1,4 +1,4 @@
-"""Marian's tokenizers: SentencePiece splits a text, a separate vocabulary numbers the pieces."""
+"""Marian's tokenizers: SentencePiece splits a text, and a vocabulary file gives the ids."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ def tag_of(language: str) -> str:
 class MarianTokenizer(Tokenizer):
     """The tokenizer of OPUS-MT models, with the ids and texts of `transformers.MarianTokenizer`.
 
-    A tag such as ">>fra<<" at the beginning of a source text becomes one token, which tells a
-    multilingual model the target language; `between` adds it. Text that looks like "</s>" is
-    encoded as plain text, whereas `transformers` would end the sequence.
+    A tag such as ">>fra<<" at the beginning of a source text becomes one token, which names the
+    target language of a multilingual model; `between` adds it. The text "</s>" is encoded as plain
+    text, whereas `transformers` would end the sequence.
 
     Args:
         source_model, target_model: Serialized SentencePiece models of the two languages.
-        vocabulary: Ids of the pieces.
-        target_vocabulary: Ids of the target's pieces. None: one vocabulary for both languages.
+        vocabulary: Id of each piece; of the source if `target_vocabulary` is given.
+        target_vocabulary: Id of each piece of the target. None: one vocabulary for both languages.
         bos_id: Id that begins the decoder's input. None: the padding id.
 
     Attributes:
-        clean_up: Whether decoded texts lose the spaces before marks (`pieces.cleaned`).
+        clean_up: Whether spaces before punctuation are removed from decoded texts
+            (`pieces.cleaned`).
 
     Raises:
         ValueError: If a model cannot be read, a vocabulary lacks a special piece, or its ids are
@@ -57,14 +58,14 @@ class MarianTokenizer(Tokenizer):
     ):
         self.shared = target_vocabulary is None
         names = "vocabulary", "vocabulary" if self.shared else "target_vocabulary"
-        own = vocabulary if target_vocabulary is None else target_vocabulary
+        target_ids = vocabulary if target_vocabulary is None else target_vocabulary
         self._source = _pieces(source_model, vocabulary, "source_model", names[0], TAG)
-        self._target = _pieces(target_model, own, "target_model", names[1])
+        self._target = _pieces(target_model, target_ids, "target_model", names[1])
         ids, other = (
             {name: side.ids[piece] for name, piece in _SPECIAL.items()}
             for side in (self._source, self._target)
         )
-        # Padding begins the decoder's input, so the padding id of the target is used.
+        # Padding ids may differ: the target's is used, since padding begins the decoder's input.
         if (ids["unk_id"], ids["eos_id"]) != (other["unk_id"], other["eos_id"]):
             raise ValueError(
                 f"vocabulary and target_vocabulary must agree on special ids, got {ids} and {other}"
@@ -79,7 +80,7 @@ class MarianTokenizer(Tokenizer):
 
     @property
     def source_frame(self) -> Frame:
-        """A tag, if `between` has chosen one, and EOS."""
+        """The ids around a source text: the tag that `between` has chosen, if any, and EOS."""
         return Frame(self._before, (self.eos_id,))
 
     def _between(self, source_language: str | None, target_language: str | None) -> MarianTokenizer:
@@ -112,7 +113,7 @@ class MarianTokenizer(Tokenizer):
         return self.side(language).pieces
 
     def skipped_ids(self) -> set[int]:
-        """Return the ids that are not text."""
+        """Return the special ids, which decoding leaves out."""
         known = {self.pad_id, self.bos_id, self.eos_id}
         return known if self.unk_id is None else known | {self.unk_id}
 
@@ -151,12 +152,13 @@ class MarianTokenizer(Tokenizer):
     def read(
         cls, folder: str | os.PathLike, shared: bool | None = None, bos_id: int | None = None
     ) -> MarianTokenizer:
-        """Read the files of a Hugging Face folder: two `.spm`, `vocab.json`, `target_vocab.json`.
+        """Read a tokenizer in Hugging Face's layout.
 
         Args:
-            folder: The folder.
+            folder: Folder with `source.spm`, `target.spm`, `vocab.json` and, if vocabularies are
+                separate, `target_vocab.json`.
             shared: Whether both languages share one vocabulary. None: `tokenizer_config.json`
-                decides.
+                says so; without it, they do.
             bos_id: Id that begins the decoder's input. None: the padding id.
 
         Raises:
@@ -173,8 +175,8 @@ class MarianTokenizer(Tokenizer):
             if not (folder / name).is_file():
                 raise FileNotFoundError(f"{folder} holds no complete tokenizer: {name} is missing")
         source, target = (read_bytes(folder / name) for name in names[:2])
-        own, *others = (read_json(folder / name) for name in names[2:])
-        return cls(source, target, own, others[0] if others else None, bos_id)
+        vocabulary, *others = (read_json(folder / name) for name in names[2:])
+        return cls(source, target, vocabulary, others[0] if others else None, bos_id)
 
 
 _SPECIAL = {"pad_id": PAD, "unk_id": UNK, "eos_id": EOS}
@@ -183,6 +185,7 @@ _SPECIAL = {"pad_id": PAD, "unk_id": UNK, "eos_id": EOS}
 def _pieces(
     model: bytes, ids: Mapping[str, int], model_name: str, ids_name: str, symbols: str = ""
 ) -> SentencePieces:
+    """Return the pieces of a SentencePiece model with the ids of a vocabulary file."""
     ids = dict(ids) if isinstance(ids, Mapping) else {}
     if missing := [piece for piece in _SPECIAL.values() if piece not in ids]:
         raise ValueError(f"{ids_name} must have the pieces {missing}")

@@ -17,26 +17,33 @@ class MultilingualTokenizer(Tokenizer):
     """One vocabulary for many languages, with a token or a text that names the language.
 
     The ids are those of `transformers`, with two exceptions. White space at the end of a text gets
-    no token, as in SentencePiece, with which the models were trained; some tokenizers of
-    `transformers` have one. Text that looks like a special token is encoded as plain text.
+    no token: so does SentencePiece, with which the models were trained, whereas some tokenizers of
+    `transformers` add one. Text that spells a special token is encoded as plain text.
+
+    The style is the way to name the languages. X is a text, S the token of the source language, T
+    that of the target language:
+
+    - "prefix": source `S X </s>`, target `T X </s>`;
+    - "suffix": source `X </s> S`, target `T X </s>`;
+    - "start": source `X </s> S`, target `X </s>`; T is `bos_id`, so there is one target language;
+    - "source": source `T X </s>`, target `X </s>`;
+    - "task": source `X </s>` after a text that names the task, target `X </s>`;
+    - "plain": `<s> X </s>` on both sides, without a language.
 
     Args:
         pieces: The vocabulary, with the method that splits texts into its pieces.
-        style: Position of the language. "prefix": `[language] X </s>` on both sides; "suffix":
-            `X </s> [language]` in the source, as "prefix" in the target; "start": the same in the
-            source, and in the target the language is `bos_id`, so there is one; "source": the
-            target's language in the source, `[language] X </s>`, and none in the target; "task": a
-            text that precedes the source; "plain": `<s> X </s>` on both sides, without a language.
+        style: One of `STYLES`, see above.
         pad_id, unk_id, bos_id, eos_id: Special ids; the decoder's input begins with `bos_id`.
-        content_size: Ids from this number on are not text.
-        languages: Ids of the language tokens, for all styles but "task" and "plain".
-        tasks: Texts that precede the source, by target language, for the style "task".
+        content_size: Number of ids that are text; ids from this number on are special or unused.
+        languages: Id of each language's token, by code; None for the styles "task" and "plain".
+        tasks: Text before the source for each target language, for the style "task".
         first_id: Id of `<s>`, for the style "plain".
-        originals: Contents of the files that it was read from, by name, to be saved again.
-        model: The fields of the model's `config.json` that it was read with.
+        originals: Contents of the files that it was read from, by name; `save` writes them.
+        model: The fields of the model's `config.json` that are needed to read these files.
 
     Attributes:
-        clean_up: Whether decoded texts lose the spaces before marks (`pieces.cleaned`).
+        clean_up: Whether spaces before punctuation are removed from decoded texts
+            (`pieces.cleaned`).
     """
 
     shared, clean_up = True, False
@@ -75,33 +82,34 @@ class MultilingualTokenizer(Tokenizer):
 
     @property
     def symbols(self) -> str:
-        """Regular expression of the pieces that are matched literally in a text; "" for none."""
+        """Regular expression of pieces that are found in a text before it is split; "": none."""
         return getattr(self.pieces, "symbols", "")
 
     def side(self, language: str) -> SentencePieces | FastPieces:
-        """Return the pieces of "source" or "target", which are the same."""
+        """Return the pieces of "source" or "target"; both have the same."""
         return self.pieces
 
     @property
     def source_frame(self) -> Frame:
-        """The source's language, or the task, or `<s>`, and EOS."""
+        """The ids around a source text: those of language, task or `<s>`, and EOS."""
         if self.style == "source":
             return self._frame("target", False)
         if self.style != "task":
             return self._frame("source", self.style in ("suffix", "start"))
         task = self.tasks.get(self._chosen[1] or "", "")
-        own = self.pieces.ids.get(task)
-        before = self.pieces.encode(task) if own is None else [own]
+        task_id = self.pieces.ids.get(task)
+        before = self.pieces.encode(task) if task_id is None else [task_id]
         return Frame(tuple(before), (self.eos_id,))
 
     @property
     def target_frame(self) -> Frame:
-        """The target's language, or `<s>`, and EOS."""
+        """The ids around a target text: those of the language or `<s>`, if any, and EOS."""
         if self.style in ("source", "start", "task"):
             return Frame((), (self.eos_id,))
         return self._frame("target", False)
 
     def _frame(self, side, is_suffix):
+        """Return the ids around a text of one side, with the token of its language."""
         if self.first_id is not None:
             return Frame((self.first_id,), (self.eos_id,))
         language = self._chosen[side == "target"]
@@ -146,7 +154,7 @@ class MultilingualTokenizer(Tokenizer):
         return self.pieces.pieces
 
     def skipped_ids(self) -> set[int]:
-        """Return the ids that are not text."""
+        """Return the special and unused ids, which decoding leaves out."""
         special = {self.pad_id, self.bos_id, self.eos_id}
         special |= set() if self.unk_id is None else {self.unk_id}
         return special.union(range(self.content_size, len(self.pieces.pieces)))

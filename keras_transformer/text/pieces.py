@@ -1,4 +1,4 @@
-"""Text to pieces of a vocabulary and back: building blocks of pretrained models' tokenizers."""
+"""Splitting of text into the pieces of a vocabulary, for the tokenizers of pretrained models."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from keras_transformer.text.special_tokens import renamed
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's symbol for a space
 
 
-# Texts per thread from which on threads pay: each call starts new ones, which takes longer than
-# one text, on a busy machine by milliseconds.
+# Minimum of texts per thread: each call starts new threads, which takes longer than to encode one
+# text, on a busy machine by milliseconds.
 THREADED = 1000
-USER_DEFINED = 4  # type of a piece in a serialized model
+USER_DEFINED = 4  # the type of user-defined symbols in a serialized SentencePiece model
 
 
 def symbols_of(model: bytes) -> frozenset[str]:
@@ -28,10 +28,10 @@ def symbols_of(model: bytes) -> frozenset[str]:
 
 
 def has_words(tokenizer: Any, words: Iterable[str]) -> bool:
-    """Return whether each of some words is a piece of a tokenizer's source vocabulary."""
+    """Return whether each word is one piece of a tokenizer's source vocabulary."""
     try:
         return {SPACE + word for word in words} <= {*tokenizer.pieces_of("source")}
-    except (AttributeError, ValueError):  # an exported one has no list of pieces
+    except (AttributeError, ValueError):  # the tokenizer of an exported model lists no pieces
         return False
 
 
@@ -61,7 +61,7 @@ def fields_of(message: bytes) -> Iterator[tuple[int, Any]]:
 def encoded(
     processor: sentencepiece.SentencePieceProcessor, texts: Sequence[str]
 ) -> list[list[int]]:
-    """Return the ids of each text and EOS.
+    """Return the ids of each text, with EOS at the end.
 
     Args:
         processor: SentencePiece model.
@@ -77,7 +77,7 @@ def decoded(processor: sentencepiece.SentencePieceProcessor, ids: Sequence[list[
 
     Args:
         processor: SentencePiece model.
-        ids: Its ids.
+        ids: Lists of ids of this model.
     """
     if len(ids) < THREADED:
         return [processor.decode(row) if row else "" for row in ids]
@@ -89,42 +89,44 @@ def _threads(texts):
 
 
 def offsets(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[tuple[int, int]]:
-    """Return the character span of each piece of a text; pieces of one character share its span.
+    """Return the start and end, in characters, of each piece of a text.
+
+    If a character has several pieces, each gets its span.
 
     Args:
         processor: SentencePiece model that splits the text.
-        text: Any text, before normalization.
+        text: Any text; the spans refer to it, not to its normalized form.
     """
-    found = processor.encode(text, return_type="offset_mapping")
-    places = list(found["offsets"])
+    encoding = processor.encode(text, return_type="offset_mapping")
+    places = list(encoding["offsets"])
     # If a character is spelled as bytes or normalized to several characters, SentencePiece gives
     # its span to the last of its pieces and empty spans to the others.
     for i in range(len(places) - 2, -1, -1):
         is_empty = places[i][0] == places[i][1] == places[i + 1][0]
-        if is_empty and found["pieces"][i] != SPACE:
+        if is_empty and encoding["pieces"][i] != SPACE:
             places[i] = places[i + 1]
     return places
 
 
 def cleaned(text: str) -> str:
-    """Return a text without the spaces before marks and contractions, as `transformers` does it."""
+    """Return a text without spaces before punctuation and contractions, as in `transformers`."""
     for piece in (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're"):
         text = text.replace(piece, piece.strip())
     return text
 
 
 class SentencePieces:
-    """A SentencePiece model that splits texts, and a separate vocabulary that numbers the pieces.
+    """A SentencePiece model that splits texts, and a separate vocabulary of the pieces' ids.
 
-    Text that looks like a piece of the vocabulary which SentencePiece does not know, such as
-    "</s>", is encoded as plain text, unless `symbols` matches it.
+    The vocabulary may have pieces that SentencePiece does not know, such as "</s>". In a text they
+    are encoded as plain text, unless `symbols` matches them.
 
     Args:
         model: Serialized SentencePiece model.
         pieces: The vocabulary in the order of its ids.
         unk_id: Id of pieces that the vocabulary lacks.
-        symbols: Regular expression of pieces that are matched literally in a text and split it;
-            "" for none. tensorflow-text must understand it, too (RE2).
+        symbols: Regular expression of pieces that are found in a text before SentencePiece splits
+            the rest; "": none. It must be valid for tensorflow-text, too (RE2).
 
     Raises:
         ValueError: If the model cannot be read.
@@ -141,7 +143,7 @@ class SentencePieces:
             raise ValueError("model must be the bytes of a SentencePiece model") from error
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, without special ids."""
+        """Return the ids of a text, without special ids around it."""
         ids: list[int] = []
         for i, segment in enumerate(self._segments(text)):
             pieces = [segment] if i % 2 else self._cut(segment)
@@ -149,16 +151,16 @@ class SentencePieces:
         return ids
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Return the character span of each id of a text."""
-        found, begin = [], 0
+        """Return the start and end, in characters, of each id of a text."""
+        spans, begin = [], 0
         for i, segment in enumerate(self._segments(text)):
             places = [(0, len(segment))] if i % 2 else offsets(self.processor, segment)
-            found += [(begin + start, begin + end) for start, end in places]
+            spans += [(begin + start, begin + end) for start, end in places]
             begin += len(segment)
-        return found
+        return spans
 
     def _segments(self, text):
-        """Split a text at its symbols, which are the items of odd index."""
+        """Split a text at its symbols; the result has a symbol at each odd index."""
         return self._symbols.split(text) if self._symbols else [text]
 
     def _cut(self, text):
@@ -173,15 +175,15 @@ class SentencePieces:
         return text.replace(SPACE, " ").strip()
 
     def surfaces(self) -> list[bytes]:
-        """Return the bytes that each piece adds to a text, with `SPACE` for spaces."""
-        found = [piece.encode() for piece in self.pieces]
+        """Return the bytes that each piece adds to a text when decoded; a space is `SPACE`."""
+        surfaces = [piece.encode() for piece in self.pieces]
         for i in range(len(self.processor)):
             piece = self.processor.id_to_piece(i)
             if self.processor.is_byte(i) and piece in self.ids:
-                found[self.ids[piece]] = bytes([int(piece[1:-1], 16)])
+                surfaces[self.ids[piece]] = bytes([int(piece[1:-1], 16)])
             elif self.processor.is_control(i) and piece in self.ids:
-                found[self.ids[piece]] = b""
-        return found
+                surfaces[self.ids[piece]] = b""
+        return surfaces
 
 
 class FastPieces:
@@ -217,14 +219,14 @@ class FastPieces:
         self.ids = vocabulary
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, without special ids."""
+        """Return the ids of a text, without special ids around it."""
         try:
             return self._encoder.encode(text, add_special_tokens=False).ids
         except (UnicodeError, TypeError) as error:
             raise ValueError(f"texts must be valid Unicode, got {text!r:.80}") from error
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Return the character span of each id of a text."""
+        """Return the start and end, in characters, of each id of a text."""
         return self._encoder.encode(text, add_special_tokens=False).offsets
 
     def decode(self, ids: Sequence[int]) -> str:

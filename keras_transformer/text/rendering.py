@@ -1,11 +1,11 @@
-"""The process that renders chat templates: one request a line on stdin, one answer on stdout.
+"""The process that renders chat templates: requests as lines on stdin, answers as lines on stdout.
 
-A template comes with a model, and its author may be hostile. Jinja's sandbox keeps it away from
-Python's objects. Endless loops and results that fill the memory are the reason for a process of its
-own: it ends itself after `SECONDS`, and the operating system limits its memory.
+A template comes with a model, and its author may be hostile. Jinja's sandbox prevents access to
+Python's objects. A separate process is a protection against endless loops and results that fill the
+memory: it ends itself after `SECONDS`, and the operating system limits its memory.
 
 The file imports only the standard library and jinja2, and is run by its path: importing the package
-would take longer than all else that it does.
+would take longer than everything else that the process does.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import jinja2.ext
 from jinja2 import nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-SECONDS = 10  # longest rendering
-MEGABYTES = 1024  # most address space of the process
-CHARACTERS = 10_000_000  # longest text
+SECONDS = 10  # maximum time of a rendering
+MEGABYTES = 1024  # maximum address space of the process
+CHARACTERS = 10_000_000  # maximum length of a rendered text
 
 
 class Refusal(jinja2.TemplateError):
@@ -35,12 +35,12 @@ class Refusal(jinja2.TemplateError):
 
 
 class GenerationTag(jinja2.ext.Extension):
-    """The tag `{% generation %}`, around replies in some templates; it changes no text."""
+    """The tag `{% generation %}`, which some templates put around replies; it changes no text."""
 
     tags = {"generation"}  # noqa: RUF012 - as in Jinja's own extensions
 
     def parse(self, parser: Any) -> nodes.Node:
-        """Parse the tag into a scope with the nodes inside."""
+        """Parse the tag and its body into a scope with the nodes of the body."""
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
         return nodes.Scope(body, lineno=line)
@@ -48,7 +48,7 @@ class GenerationTag(jinja2.ext.Extension):
 
 @functools.cache
 def environment() -> ImmutableSandboxedEnvironment:
-    """Return the environment that templates of `transformers` are written for."""
+    """Return the Jinja environment, with the options and functions that `transformers` provides."""
     made = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, jinja2.ext.loopcontrols]
     )
@@ -66,7 +66,7 @@ def _strftime_now(form):
 
 
 def _to_json(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
-    """Unlike Jinja's filter, do not escape HTML."""
+    """Return a value as JSON; unlike Jinja's own filter, without escaping HTML."""
     return json.dumps(
         value,
         ensure_ascii=ensure_ascii,
@@ -82,7 +82,7 @@ def _compiled(source):
 
 
 def answer(source: str, values: dict[str, Any]) -> dict[str, str]:
-    """Return the rendered text as "text", or the reason why there is none as "error".
+    """Render a template; return {"text": text}, or {"error": message} if it fails.
 
     Args:
         source: The template.
@@ -106,25 +106,26 @@ def answer(source: str, values: dict[str, Any]) -> dict[str, str]:
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer requests until there are no more; a rendering of more than `SECONDS` ends the process.
+    """Answer requests until there are no more; a rendering longer than `SECONDS` ends the process.
 
     Args:
-        requests: Lines of JSON, the arguments of `answer`.
-        answers: Gets a line of JSON for each.
+        requests: Stream of lines of JSON, each with the arguments of `answer`.
+        answers: Stream that gets a line of JSON per request, the result of `answer`.
     """
     with open(os.devnull, "w") as nowhere:
         for line in requests:
             faulthandler.dump_traceback_later(SECONDS, exit=True, file=nowhere)
-            found = answer(**json.loads(line))
+            rendered = answer(**json.loads(line))
             faulthandler.cancel_dump_traceback_later()
-            answers.write(json.dumps(found).encode() + b"\n")
+            answers.write(json.dumps(rendered).encode() + b"\n")
             answers.flush()
 
 
 def main() -> None:
-    """Serve the process that started this one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C signals all processes of a terminal
-    with contextlib.suppress(ImportError, OSError, ValueError):  # not on each operating system
+    """Limit this process's memory, and answer the requests of the parent process."""
+    # Ctrl-C reaches all processes of a terminal; the parent ends this one itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(ImportError, OSError, ValueError):  # unsupported on some systems
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEGABYTES << 20, MEGABYTES << 20))

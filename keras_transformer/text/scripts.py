@@ -1,4 +1,4 @@
-"""Which script a language is written in, and a filter of pairs in another script."""
+"""Scripts of languages, and a filter that drops pairs in another script."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import unicodedata
 
 from keras_transformer.text.languages import short_code
 
-# Scripts by the first word of Unicode's names of their letters; codes of languages of ISO 639.
+# Languages (ISO 639 codes) by script. The name of a script is the first word of the Unicode names
+# of its letters.
 _WRITTEN = {
     "LATIN": "ace af an az bcl br bs ca crh cs cy da de en eo es et eu fi fo fr fy ga gd gl gn ha "
     "hr ht hu id ig is it jv kab kik ku la lb lg lij ln lt ltg lv mg ms mt nl nn no nso oc om pl "
@@ -44,13 +45,19 @@ _WRITTEN = {
 
 
 class ScriptFilter:
-    """The filter of pairs with a side that is mostly in another script; the reason is "script".
+    """A filter that drops pairs with a side that is mostly in another script.
 
-    Mostly: more than half of the letters whose script is known. A language in several scripts may
-    be in any of them, and nothing is asked of a language whose scripts are not listed here.
+    Mostly means more than half of the letters in scripts that are listed here. A language with
+    several scripts may be in any of them; texts of a language that is not listed are kept.
 
     Args:
         source_language, target_language: Codes such as "en".
+
+    Call arguments:
+        source, target: The texts of a pair.
+
+    Returns:
+        The reason "script" if the pair is dropped, else None.
     """
 
     def __init__(self, source_language: str, target_language: str):
@@ -58,14 +65,14 @@ class ScriptFilter:
 
     def __call__(self, source: str, target: str) -> str | None:
         for text, scripts in zip((source, target), self._scripts, strict=True):
-            found = [x for x in map(_script, filter(str.isalpha, text)) if x]
-            if scripts and 2 * sum(x in scripts for x in found) < len(found):
+            letter_scripts = [x for x in map(_script, filter(str.isalpha, text)) if x]
+            if scripts and 2 * sum(x in scripts for x in letter_scripts) < len(letter_scripts):
                 return "script"
         return None
 
 
 def scripts_of(language: str) -> frozenset[str]:
-    """Return the scripts of a language, by Unicode's names; none if they are not known."""
+    """Return the names of the scripts of a language, such as "LATIN"; empty if it is not listed."""
 
     def of(code):
         return frozenset(x for x, codes in _WRITTEN.items() if code in codes.split())

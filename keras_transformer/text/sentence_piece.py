@@ -1,4 +1,4 @@
-"""SentencePiece tokenizers, with the same ids as tensorflow-text: train, encode, save, load."""
+"""`SentencePieceTokenizer`: training, encoding and decoding, with the ids of tensorflow-text."""
 
 from __future__ import annotations
 
@@ -34,28 +34,30 @@ KINDS = ("bpe", "unigram")
 
 
 class SentencePieceTokenizer(Tokenizer):
-    """Subword tokenizer on SentencePiece models (Kudo and Richardson 2018).
+    """Subword tokenizer with one or two SentencePiece models (Kudo and Richardson 2018).
 
-    Text is normalized by the model itself (NFKC, runs of spaces become one), so that
+    The model itself normalizes texts (NFKC; runs of spaces become one space), so that
     `tf_text.SentencepieceTokenizer(source_model, add_eos=True)` gives the same ids in a graph.
-    Text that looks like a special piece, such as "</s>", is encoded like any other.
+    Text that spells a special piece, such as "</s>", is encoded like any other text.
 
     With `target_languages`, one model translates into several languages. A tag before the source,
     such as ">>de<<", names the target language (Johnson et al. 2017, section 3); it is one piece.
-    Once `between` has chosen a language, it is added to each source; else, each source must begin
-    with its own.
+    If `between` has chosen a language, its tag is added to each source; else each source must begin
+    with a tag.
 
-    Sampling is BPE-dropout (Provilkov et al. 2020; `sampling` is the dropout, the paper's 0.1)
-    for "bpe" and unigram sampling (Kudo 2018; `sampling` is the smoothing alpha, the paper's 0.1
-    to 0.5, smaller is more random) for "unigram".
+    The argument `sampling` of `encode_source` and `encode_target` depends on the kind. "bpe": the
+    dropout of BPE-dropout (Provilkov et al. 2020, who use 0.1). "unigram": the smoothing alpha of
+    unigram sampling (Kudo 2018, who uses 0.1 to 0.5; smaller is more random).
 
     Args:
-        source_model: A serialized SentencePiece model that has all four special pieces.
-        target_model: Model of the target language, with the same special ids; None: shared.
-        kind: "bpe" or "unigram"; selects the sampling method.
+        source_model: A serialized SentencePiece model with the pieces of padding, unknown text,
+            BOS and EOS.
+        target_model: The same for the target language, with the same special ids; None: both
+            languages share `source_model`.
+        kind: "bpe" or "unigram", the kind of the models; it selects the sampling method.
         source_languages: Codes of the languages to translate from, such as "en"; empty: any.
-        target_languages: Codes of the languages whose tags the source model has as pieces, which
-            `train` adds; empty: one language, without a tag.
+        target_languages: Codes of the languages to translate into, whose tags are pieces of the
+            source model, see `train`; empty: one language, without a tag.
 
     Raises:
         ValueError: If a model cannot be read, lacks a special piece or a tag, or `kind` is unknown.
@@ -120,15 +122,15 @@ class SentencePieceTokenizer(Tokenizer):
             shared: Whether both languages share one vocabulary; else each has its own.
             byte_fallback: Whether characters without a piece are encoded as UTF-8 bytes, for
                 which the vocabulary contains 256 pieces; else they become `unk_id`.
-            lowercase: Whether to fold the case of all text (letter by letter: "ß" stays). This is
-                part of the model's normalization; decoded text stays folded.
-            character_coverage: Share of the texts' characters that get their own piece, 0.98 to
-                1; 0.9995 suits Chinese or Japanese.
-            sentinels: Number of pieces, in addition to `vocab_size`, that mark spans and never
-                occur in encoded text (Raffel et al. 2020, section 3.1.4): `sentinel_ids`.
+            lowercase: Whether to convert all text to lower case (letter by letter: "ß" stays). The
+                model's normalization does it, so decoded text is lower-case, too.
+            character_coverage: Fraction of all characters in the texts that is covered by pieces
+                of single characters, from 0.98 to 1; 0.9995 suits Chinese or Japanese.
+            sentinels: Number of pieces in addition to `vocab_size` that mark spans and never occur
+                in encoded text (Raffel et al. 2020, section 3.1.4); see `sentinel_ids`.
             source_languages, target_languages: See the class.
             symbols: Words that are always one piece of the source vocabulary, such as a tag "<BT>"
-                of back-translations. They and the tags of languages count in `vocab_size`.
+                of back-translations. These and the tags of languages are part of `vocab_size`.
 
         Raises:
             ValueError: If an argument is out of range, the texts have no characters, a symbol is
@@ -151,14 +153,16 @@ class SentencePieceTokenizer(Tokenizer):
             character_coverage=character_coverage,
         )
         words = [*map(tag_of, target_languages), *checked_texts(symbols, "symbols")]
-        own = pieces_of_symbols(words, lowercase)
+        symbol_pieces = pieces_of_symbols(words, lowercase)
         source_texts = checked_texts(source_texts, "source_texts")
         target_texts = checked_texts(target_texts, "target_texts")
         if shared:
             name = "source_texts and target_texts"
-            models = [learned(source_texts + target_texts, name, user_defined_symbols=own)]
+            models = [
+                learned(source_texts + target_texts, name, user_defined_symbols=symbol_pieces)
+            ]
         else:
-            models = [learned(source_texts, "source_texts", user_defined_symbols=own)]
+            models = [learned(source_texts, "source_texts", user_defined_symbols=symbol_pieces)]
             models.append(learned(target_texts, "target_texts"))
         return cls(
             *models,
@@ -179,7 +183,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @property
     def sentinel_ids(self) -> tuple[int, ...]:
-        """Ids of the sentinel pieces, in order; empty if the tokenizer has none."""
+        """Ids of the sentinel pieces, in order of their numbers; empty if there are none."""
         is_control, pieces = self._source.processor.is_control, self.pieces_of("source")
         return tuple(i for i, x in enumerate(pieces) if x.startswith(SENTINEL) and is_control(i))
 
@@ -190,7 +194,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @property
     def source_frame(self) -> Frame:
-        """The tag of the target language, if `between` has chosen one of several, and EOS."""
+        """The ids around a source text: the tag that `between` has chosen, if any, and EOS."""
         return Frame(self._before, (self.eos_id,))
 
     def _between(
@@ -269,7 +273,13 @@ class SentencePieceTokenizer(Tokenizer):
 
 
 class _Model:
-    """A SentencePiece model: its bytes, processor and sampler."""
+    """A SentencePiece model with its bytes, processor and sampler.
+
+    Args:
+        content: The serialized model.
+        kind: "bpe" or "unigram".
+        name: Name of the argument in error messages.
+    """
 
     def __init__(self, content: bytes, kind: str, name: str):
         self.content = content

@@ -17,14 +17,21 @@ from keras_transformer.text.tokenizer import round_up
 
 SPECIAL_IDS = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
 SENTINEL = "<extra_id_"  # followed by a number, as in T5
-# SentencePiece's error for a vocabulary too small for the characters, with the size required.
+# SentencePiece's error if the vocabulary is too small for all characters; it has the size needed.
 _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
 
 def pieces_of_symbols(words: Sequence[str], lowercase: bool) -> list[str]:
-    """Return the pieces of words that are never split; ValueError for one with white space.
+    """Return words that must never be split as pieces: with the sign of a space before each.
 
-    They are matched in the normalized text, in which a space precedes each word.
+    They are matched in the normalized text, in which this sign precedes each word.
+
+    Args:
+        words: The words.
+        lowercase: Whether the normalized text is lower-case.
+
+    Raises:
+        ValueError: If a word contains white space.
     """
     for word in words:
         require(word.split() == [word], "symbols", word, "words without white space")
@@ -34,7 +41,20 @@ def pieces_of_symbols(words: Sequence[str], lowercase: bool) -> list[str]:
 def learn(
     texts: Sequence[str], name: str, *, vocab_size: int, sentinels: int, **options: Any
 ) -> bytes:
-    """Train a model of up to `vocab_size` pieces and the sentinels, filled to a multiple of 8."""
+    """Train a SentencePiece model, and return it serialized.
+
+    Args:
+        texts: Training texts.
+        name: Name of the argument `texts` in error messages.
+        vocab_size: Maximum number of pieces, without sentinels. If the texts support fewer, a
+            warning says so.
+        sentinels: Number of sentinel pieces to append. Unused pieces then fill the vocabulary up
+            to a multiple of 8.
+        options: Further options of `SentencePieceTrainer.train`.
+
+    Raises:
+        ValueError: If the texts have no characters, or `vocab_size` is too small for them.
+    """
     if not any(text.strip() for text in texts):
         raise ValueError(f"{name} must hold some text to learn from, got {len(texts)} empty lines")
     content = io.BytesIO()
@@ -44,7 +64,7 @@ def learn(
             model_writer=content,
             vocab_size=vocab_size,
             hard_vocab_limit=False,
-            # Sums over threads, and so the model, depend on the number of threads.
+            # Rounding depends on the number of threads, and so would the model.
             num_threads=1,
             minloglevel=2,
             **{**SPECIAL_IDS, **options},

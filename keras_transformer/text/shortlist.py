@@ -1,4 +1,4 @@
-"""The target pieces that a source piece can become, learned from a parallel text."""
+"""Shortlists: for each source piece, the likely target pieces, learned from parallel text."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from keras_transformer.system.git_lfs import refuse_pointer
 from keras_transformer.text.tokenizer import Tokenizer, checked_texts
 
 FILE = "shortlist.safetensors"
-NONE = -1  # pads the rows of `candidates`
-ITERATIONS = 5
-LEAST = 1e-3  # probability of a candidate
+NONE = -1  # padding of the rows of `candidates`
+ITERATIONS = 5  # training iterations of IBM model 1
+LEAST = 1e-3  # minimum probability of a candidate
 
 
 @dataclass(frozen=True)
 class Shortlist:
-    """The vocabulary that a search may use for a source (Jean et al. 2015, section 3.2).
+    """A restriction of the target vocabulary, by source text (Jean et al. 2015, section 3.2).
 
-    That of a sentence holds the candidates of each of its pieces and the pieces that are frequent
-    in all targets.
+    In the search for a translation, only two kinds of target pieces are allowed: the candidates of
+    the source's pieces, and pieces that are frequent in all targets.
 
     Args:
-        candidates: Target ids for each source id (V, N), int32, padded with -1.
-        frequent: Target ids for every source (F,), int32.
-        tokenizer: Fingerprint of the tokenizer whose ids these are.
+        candidates: Target ids for each of V source ids: (V, N), int32, padded with -1.
+        frequent: Target ids that are allowed for every source: (F,), int32.
+        tokenizer: Fingerprint of the tokenizer that the ids belong to.
 
     Raises:
         ValueError: If an array has another shape.
@@ -43,8 +43,10 @@ class Shortlist:
     def __post_init__(self):
         for name, axes in (("candidates", 2), ("frequent", 1)):
             array = getattr(self, name)
-            fits = array.ndim == axes and np.issubdtype(array.dtype, np.integer)
-            require(fits, name, (array.shape, str(array.dtype)), f"{axes} axes of whole numbers")
+            has_axes = array.ndim == axes and np.issubdtype(array.dtype, np.integer)
+            require(
+                has_axes, name, (array.shape, str(array.dtype)), f"{axes} axes of whole numbers"
+            )
 
     @classmethod
     def train(
@@ -56,18 +58,18 @@ class Shortlist:
         per_piece: int = 20,
         frequent: int = 100,
     ) -> Shortlist:
-        """Learn which target pieces a source piece becomes: IBM model 1 (Brown et al. 1993).
+        """Learn the candidates of each source piece with IBM model 1 (Brown et al. 1993).
 
-        With one vocabulary for both languages, each piece is also a candidate of itself, as names
-        are copied. Time and memory grow with the number of pairs of pieces in a sentence: give
-        100,000 pairs of a large text, not all.
+        If both languages share a vocabulary, each piece is also a candidate of itself, because
+        names are copied. Time and memory grow with the number of pairs of a source and a target
+        piece in the same sentence pair: of a large text, give 100,000 sentence pairs, not all.
 
         Args:
             tokenizer: Tokenizer of the model.
             sources: Source texts that the model was trained on, or similar ones.
-            targets: Their translations.
-            per_piece: Maximum candidates of a source piece.
-            frequent: Number of target pieces that are candidates for every source.
+            targets: Their translations, one per source.
+            per_piece: Maximum number of candidates per source piece.
+            frequent: Number of the most frequent target pieces, which are allowed for every source.
 
         Raises:
             ValueError: If an argument is out of range, or the numbers of texts differ.
@@ -81,14 +83,14 @@ class Shortlist:
         ids_of_pairs = (tokenizer.encode_source(sources), tokenizer.encode_target(targets))
         count, vocab_size = tokenizer.source_vocab_size, tokenizer.target_vocab_size
         source, target, probability = _model_1(*ids_of_pairs, vocab_size)
-        own = np.full((count, per_piece), NONE, "int32")
+        candidates = np.full((count, per_piece), NONE, "int32")
         if tokenizer.shared:
-            own[:, 0] = np.arange(count)
-        _write_best(own, source, target, probability, first=int(tokenizer.shared))
+            candidates[:, 0] = np.arange(count)
+        _write_best(candidates, source, target, probability, first=int(tokenizer.shared))
         totals = np.bincount(np.concatenate([np.asarray(x, "int64") for x in ids_of_pairs[1]]))
         order = np.argsort(-totals, kind="stable")[:frequent]
         common = order[totals[order] > 0].astype("int32")
-        return cls(own, common, tokenizer.fingerprint())
+        return cls(candidates, common, tokenizer.fingerprint())
 
     def save(self, folder: str | os.PathLike) -> None:
         """Write the file `shortlist.safetensors` into a folder."""
@@ -100,14 +102,14 @@ class Shortlist:
 
     @classmethod
     def read(cls, folder: str | os.PathLike, tokenizer: Tokenizer) -> Shortlist | None:
-        """Read what `save` wrote; None if the folder has no such file.
+        """Read `shortlist.safetensors`; return None if the folder has no such file.
 
         Args:
             folder: Folder of the translator.
             tokenizer: Its tokenizer.
 
         Raises:
-            ValueError: If the file is broken, or of another tokenizer.
+            ValueError: If the file is broken, or belongs to another tokenizer.
         """
         from safetensors import SafetensorError, safe_open
 
@@ -118,30 +120,35 @@ class Shortlist:
         try:
             with safe_open(path, "numpy") as file:
                 arrays = {name: file.get_tensor(name) for name in ("candidates", "frequent")}
-                found = cls(tokenizer=(file.metadata() or {}).get("tokenizer", ""), **arrays)
+                shortlist = cls(tokenizer=(file.metadata() or {}).get("tokenizer", ""), **arrays)
         except (SafetensorError, ValueError) as error:
             raise ValueError(f"{path} is not a shortlist: {error}") from error
-        if found.tokenizer != tokenizer.fingerprint():
+        if shortlist.tokenizer != tokenizer.fingerprint():
             raise ValueError(f"{path} is of another tokenizer: make it again, or remove it")
-        return found
+        return shortlist
 
 
 def _model_1(sources, targets, vocab_size):
-    """Return pairs of ids that share a sentence pair, and p(target | source) of each."""
+    """Train IBM model 1 on lists of ids.
+
+    Returns:
+        Source ids (N,), target ids (N,) and p(target | source) (N,) of all pairs of ids that occur
+        in a common sentence pair.
+    """
     cells, places, first = [], [], 0
     for source, target in zip(sources, targets, strict=True):
         if source and target:
-            own = np.unique(np.asarray(source, "int64"))
-            each = np.asarray(target, "int64")
-            cells.append((own[:, None] * vocab_size + each).reshape(-1))
-            places.append(np.tile(np.arange(first, first + len(each)), len(own)))
-            first += len(each)
+            source_pieces = np.unique(np.asarray(source, "int64"))
+            target_ids = np.asarray(target, "int64")
+            cells.append((source_pieces[:, None] * vocab_size + target_ids).reshape(-1))
+            places.append(np.tile(np.arange(first, first + len(target_ids)), len(source_pieces)))
+            first += len(target_ids)
     require(first > 0, "sources", sources, "texts with tokens, and so targets")
     keys, pair = np.unique(np.concatenate(cells), return_inverse=True)
     source, target, place = keys // vocab_size, keys % vocab_size, np.concatenate(places)
     probability = np.ones(len(keys))
     for _ in range(ITERATIONS):
-        share = probability[pair]  # of a target token, by each of the source pieces
+        share = probability[pair]  # the part of a target token that each source piece explains
         share /= np.bincount(place, share, first)[place]
         counts = np.bincount(pair, share, len(keys))
         probability = counts / np.bincount(source, counts)[source]
@@ -149,12 +156,12 @@ def _model_1(sources, targets, vocab_size):
 
 
 def _write_best(candidates, source, target, probability, first):
-    """Write the most probable targets of each source into its row, from column `first` on."""
+    """Write the most probable targets of each source id into its row, from column `first` on."""
     is_probable = probability > LEAST
     source, target, probability = (x[is_probable] for x in (source, target, probability))
     order = np.lexsort((-probability, source))
     source, target = source[order], target[order]
-    starts = np.searchsorted(source, source)  # where the row of each begins
+    starts = np.searchsorted(source, source)  # index of the first entry with the same source
     column = first + np.arange(len(source)) - starts
-    fits = column < candidates.shape[1]
-    candidates[source[fits], column[fits]] = target[fits]
+    has_column = column < candidates.shape[1]
+    candidates[source[has_column], column[has_column]] = target[has_column]

@@ -1,4 +1,4 @@
-"""Special tokens of a `tokenizer.json`, and texts that spell them."""
+"""Protection against texts that spell special tokens, by secret names of these tokens."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import secrets
 from collections.abc import Collection, Mapping
 from typing import Any
 
-# Nobody can guess it, so that no text contains the names and marks that are made of it. It has no
-# letters, whose case a template or a tokenizer may change.
+# A random number, so that no text contains the names and marks made from it. It has no letters
+# because a template or a tokenizer may change their case.
 _SECRET = f"{secrets.randbelow(10**20):020}"
 _MARK = f"\ue000{_SECRET}\ue000"
 
@@ -17,16 +17,17 @@ _MARK = f"\ue000{_SECRET}\ue000"
 def renamed(content: bytes, control: Collection[str] = ()) -> tuple[bytes, dict[str, str]]:
     """Give the special tokens of a `tokenizer.json` secret names.
 
-    Under these names a text that spells a special token is no match, and is spelled out. The
-    option `encode_special_tokens` of the library `tokenizers` does the same, but for all tokens at
-    once, and not where the model finds the piece itself, as XLM-RoBERTa's finds "</s>".
+    A text that spells a special token by its old name is then encoded as plain text. The option
+    `encode_special_tokens` of the library `tokenizers` does so only for all tokens at once, and
+    fails if the model itself finds the piece, as XLM-RoBERTa's model finds "</s>".
 
     Args:
-        content: Contents of the file.
-        control: Other added tokens that are treated like special ones.
+        content: Contents of the `tokenizer.json`.
+        control: Further added tokens to rename, which the file does not call special.
 
     Returns:
-        The contents with other names, and the new name of each special token. All ids remain.
+        The contents with the new names, and the new name of each token by its old name. All ids
+        are unchanged.
     """
     spec = json.loads(content)
     added = spec.get("added_tokens") or []
@@ -39,6 +40,7 @@ def renamed(content: bytes, control: Collection[str] = ()) -> tuple[bytes, dict[
 
 
 def _rename(model: dict[str, Any], names: Mapping[str, str]) -> None:
+    """Rename pieces in the model of a `tokenizer.json`; leave out merges that contain them."""
     vocabulary = model.get("vocab")
     if isinstance(vocabulary, list):
         model["vocab"] = [[names.get(piece, piece), score] for piece, score in vocabulary]
@@ -48,25 +50,27 @@ def _rename(model: dict[str, Any], names: Mapping[str, str]) -> None:
         model["unk_token"] = names[model["unk_token"]]
     if merges := model.get("merges"):
         pairs = (x.split(" ") if isinstance(x, str) else x for x in merges)
-        both = zip(merges, pairs, strict=True)
-        model["merges"] = [x for x, pair in both if names.keys().isdisjoint((*pair, "".join(pair)))]
+        split_merges = zip(merges, pairs, strict=True)
+        model["merges"] = [
+            x for x, pair in split_merges if names.keys().isdisjoint((*pair, "".join(pair)))
+        ]
 
 
 def pattern_of(tokens: Collection[str]) -> re.Pattern[str]:
-    """Return the regular expression of some tokens; of two at the same place, the longer one."""
+    """Return a regular expression that matches any of the tokens, the longest one at each place."""
     longest = sorted(filter(None, tokens), key=len, reverse=True)
     return re.compile("|".join(map(re.escape, longest)) if longest else r"(?!)")
 
 
 def replaced(text: str, names: Mapping[str, str]) -> str:
-    """Return a text with the names of the tokens that it spells."""
-    return pattern_of(names).sub(lambda found: names[found[0]], text) if names else text
+    """Return a text in which each token that is a key of `names` is replaced by its name."""
+    return pattern_of(names).sub(lambda match: names[match[0]], text) if names else text
 
 
 class Quotation:
-    """Special tokens that the messages of a chat spell, as marks while a template is rendered.
+    """Replaces special tokens in the messages of a chat by marks while a template is rendered.
 
-    So the tokens that the template writes can be told from those that a message spells.
+    So special tokens that the template writes are distinguished from those in messages.
 
     Args:
         names: Names of the special tokens in the rendered text, see `renamed`.
@@ -77,7 +81,7 @@ class Quotation:
         self.marks = {token: f"{_MARK}{i}{_MARK}" for i, token in enumerate(names)}
 
     def quoted(self, value: Any) -> Any:
-        """Return a message, or a part of it, with marks for the special tokens in its texts."""
+        """Return a message, or a part of it, with special tokens in its texts replaced by marks."""
         if isinstance(value, str):
             return replaced(value, self.marks)
         if isinstance(value, Mapping):
@@ -87,6 +91,6 @@ class Quotation:
         return value
 
     def unquoted(self, text: str) -> str:
-        """Return a rendered text with the names of the template's tokens, and without marks."""
+        """Return a rendered text: the template's tokens become names, marks become tokens again."""
         tokens = {mark: token for token, mark in self.marks.items()}
         return replaced(replaced(text, self.names), tokens)

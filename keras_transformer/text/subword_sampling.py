@@ -1,9 +1,9 @@
 """Subword regularization: random segmentations of a text, reproducible by seed.
 
 The sentencepiece library samples, too, but since 0.2.2 its generator is salted anew in each
-process, so no seed reproduces its pieces, and a training run that resumes after a kill could not
-repeat its data. This module applies the same mathematics to the model's pieces and scores, with
-a generator that the caller seeds.
+process: no seed reproduces its pieces, so a training run that resumes after a crash could not
+repeat its data. This module uses the same algorithms with the model's pieces and scores, and a
+generator that the caller seeds.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import sentencepiece
 
 from keras_transformer.text.pieces import symbols_of
 
-# SentencePiece writes a space as U+2581. Pieces have it at their beginning only, so words are
-# segmented independently of each other.
+# SentencePiece writes a space as U+2581. In pieces it occurs only at the beginning, so each word
+# is segmented independently.
 _WORD = re.compile("▁[^▁]*|[^▁]+")
 # SentencePiece's unigram model scores an unknown character this much below the lowest score.
 _UNKNOWN_PENALTY = 10.0
@@ -27,14 +27,15 @@ _UNKNOWN_PENALTY = 10.0
 def bpe_dropout(
     word: str, scores: Mapping[str, float], dropout: float, random: Callable[[], float]
 ) -> list[str]:
-    """Segment `word` by byte-pair encoding that drops each merge with some probability.
+    """Segment `word` by byte-pair encoding with random merges left out.
 
     Algorithm 1 of Provilkov et al. 2020, "BPE-Dropout": in each step every possible merge is
     dropped with probability `dropout` and the best remaining one is applied, until none remains.
 
     Args:
         word: Normalized text.
-        scores: Score of every piece; a pair may merge if the result is a piece, best score first.
+        scores: Score of every piece. Two pieces may merge if the result is a piece; the merge with
+            the highest score is the best.
         dropout: From 0 (plain byte-pair encoding) to 1 (single characters).
         random: Function that returns floats in [0, 1).
 
@@ -65,9 +66,9 @@ def sample_unigram(
 ) -> list[str]:
     """Sample a segmentation of `word` with a probability proportional to P(segmentation)^alpha.
 
-    Section 3.2 of Kudo 2018, "Subword Regularization", over all segmentations (l = infinity):
-    forward filtering sums the probability of each prefix of the word, backward sampling draws
-    the pieces from the end.
+    This is section 3.2 of Kudo 2018, "Subword Regularization", over all segmentations (l =
+    infinity). Forward filtering sums the probability of each prefix of the word; backward sampling
+    draws the pieces from the end.
 
     Args:
         word: Normalized text.
@@ -103,7 +104,10 @@ def sample_unigram(
 
 
 def _draw(choices: list[tuple[int, float]], total: float, random: Callable[[], float]) -> int:
-    """Draw one of (value, log weight) with a probability proportional to its weight."""
+    """Draw a value from pairs (value, log weight), with a probability proportional to the weight.
+
+    `total` is the logarithm of the sum of the weights.
+    """
     remaining = random()
     for value, weight in choices:
         remaining -= math.exp(weight - total)
@@ -113,7 +117,7 @@ def _draw(choices: list[tuple[int, float]], total: float, random: Callable[[], f
 
 
 class SubwordSampler:
-    """Sampler of random ids of a text under a SentencePiece model.
+    """Encodes texts with random segmentations under a SentencePiece model.
 
     Args:
         processor: The model; its special, byte and unused pieces are never matched with text.
@@ -150,7 +154,7 @@ class SubwordSampler:
                 longest=max(map(len, self._scores)),
                 unknown=min(self._scores.values()) - _UNKNOWN_PENALTY,
             )
-        # Without byte fallback each of these is the unknown id.
+        # Without byte fallback all of these are the unknown id.
         self._byte_ids = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
 
     def __call__(self, text: str, strength: float, random: Callable[[], float]) -> list[int]:

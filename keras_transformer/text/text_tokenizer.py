@@ -1,4 +1,4 @@
-"""Tokenizers of models that read one text: language models and encoders."""
+"""`TextTokenizer`, the tokenizer of language models and encoders, which have one vocabulary."""
 
 from __future__ import annotations
 
@@ -39,20 +39,22 @@ class TextTokenizer:
     tokenizer.decode(tokenizer.encode(["To be, or not to be"]))
     ```
 
+    If a text spells a special token, such as "[SEP]" or "<|im_end|>", it is encoded as plain text.
+    It becomes the token only if `special` of `encode` allows it, or if it is written with the
+    token's name in `special_names`.
+
     Args:
         content: Contents of a `tokenizer.json`.
         add_special_tokens: Whether texts get the special tokens that the file defines, such as
             [CLS] and [SEP].
-        control_tokens: Added tokens that `encode` treats like special ones.
-
-    A text that spells a special token, such as "[SEP]" or "<|im_end|>", does not become this token:
-    only `special` in `encode` and the names of `special_names` do.
+        control_tokens: Added tokens that are treated like special tokens, though the file does not
+            call them special.
 
     Attributes:
         vocab_size: Number of pieces.
         added_ids: Ids of tokens that were added to the vocabulary, such as special tokens.
-        special_names: For each special token the text that `encode` encodes as this token. It is
-            a secret of this process, so that no other text contains it.
+        special_names: For each special token, the text that `encode` encodes as this token. It is
+            random in each process, so that no other text contains it.
 
     Raises:
         ImportError: If `tokenizers` is not installed.
@@ -90,11 +92,11 @@ class TextTokenizer:
 
         Args:
             texts: Training texts.
-            kind: "bytes": byte-pair encoding of bytes (Radford et al. 2019, section 2.2), which
-                spells any text; "characters": all characters of the texts, whatever `vocab_size`;
-                "wordpiece": BERT's pieces (Devlin et al. 2019, section 3).
-            vocab_size: Most pieces of the vocabulary, from 1 to 1,000,000.
-            lowercase: Whether "wordpiece" removes case and accents.
+            kind: "bytes": byte-pair encoding of bytes (Radford et al. 2019, section 2.2), which can
+                encode any text; "characters": one piece per character of the texts, without
+                regard to `vocab_size`; "wordpiece": BERT's pieces (Devlin et al. 2019, section 3).
+            vocab_size: Maximum number of pieces, from 1 to 1,000,000.
+            lowercase: Whether "wordpiece" converts to lower case and removes accents.
 
         Raises:
             ValueError: If `kind` is unknown or `vocab_size` is out of range.
@@ -104,18 +106,16 @@ class TextTokenizer:
 
     @classmethod
     def read(cls, folder: str | os.PathLike, kind: str | None = None) -> TextTokenizer:
-        """Read a folder in Hugging Face's layout, or one that `save` wrote.
-
-        It has a `tokenizer.json`; or `vocab.json` and `merges.txt`, like GPT-2, RoBERTa and
-        Whisper; or `vocab.txt`, like BERT and ESM; or `sentencepiece.bpe.model` of an XLM-RoBERTa
-        or a CamemBERT; or `spm.model` of a DeBERTa.
+        """Read a tokenizer from a folder in Hugging Face's layout, or one that `save` wrote.
 
         Args:
-            folder: The folder.
-            kind: The `model_type` of its model. None: that in its `config.json`.
+            folder: Folder with `tokenizer.json`; or with `vocab.json` and `merges.txt` (GPT-2,
+                RoBERTa, Whisper), `vocab.txt` (BERT, ESM), `sentencepiece.bpe.model` (XLM-RoBERTa,
+                CamemBERT) or `spm.model` (DeBERTa).
+            kind: The `model_type` of the model. None: that of the folder's `config.json`.
 
         Raises:
-            FileNotFoundError: If the folder has none of these.
+            FileNotFoundError: If the folder has none of these files.
             ValueError: If a file cannot be read.
         """
         with readable(f"the tokenizer in {folder}"):
@@ -123,6 +123,7 @@ class TextTokenizer:
 
     @classmethod
     def _read(cls, folder, kind):
+        """Read the tokenizer of a folder: `tokenizer.json`, or else its vocabulary files."""
         options, model = options_of(folder), json_object(folder / "config.json")
         kind, path = kind or model.get("model_type"), folder / CONFIG
         name = class_of(options, model, path, kind)
@@ -148,12 +149,12 @@ class TextTokenizer:
 
         Args:
             texts: The texts.
-            framed: Whether texts get the special tokens that the file defines; False for the text
-                of a chat, which has them already.
-            special: Special tokens that texts may spell; others are spelled out. All of them:
-                `special_names`.
-            max_length: Maximum ids of a text with its special tokens; the text is cut if it has
-                more. None: any.
+            framed: Whether texts get the special tokens that the file defines (only with
+                `add_special_tokens`); False for the text of a chat, which has them already.
+            special: Special tokens that become tokens if a text spells them; others are encoded as
+                plain text. Pass `special_names` to allow all.
+            max_length: Maximum ids of a text, special tokens included; longer texts are cut. None:
+                no limit.
         """
         framed = framed and self.add_special_tokens
         names = {token: name for token, name in self.special_names.items() if token in special}
@@ -168,8 +169,8 @@ class TextTokenizer:
     ) -> list[tuple[list[int], list[int]]]:
         """Return the ids of texts that are split into words, and the index of each word's first id.
 
-        A word without pieces, such as a space, gets the index of the next word that has one; if
-        there is none, the last index. A word that is cut off gets `max_length`.
+        A word without pieces, such as a space, gets the index of the next word that has a piece, or
+        the last index of all if there is none. A word that is cut off gets `max_length`.
 
         Args:
             texts: The words of each text.
@@ -183,9 +184,9 @@ class TextTokenizer:
         """
         texts = [checked_texts(words, f"texts[{i}]") for i, words in enumerate(texts)]
         encoder = self._spaced if spaced else self._encoder
-        found = encoded(encoder, texts, self.add_special_tokens, is_pretokenized=True)
+        encodings = encoded(encoder, texts, self.add_special_tokens, is_pretokenized=True)
         results = []
-        for words, encoding in zip(texts, found, strict=True):
+        for words, encoding in zip(texts, encodings, strict=True):
             if words and not encoding.ids:
                 raise ValueError(
                     f"texts must have at least one piece each, got none in {words!r:.80}"
@@ -207,30 +208,34 @@ class TextTokenizer:
 
         Args:
             texts: The texts.
-            places: The first character of each word of a text, and the one after its last.
-            max_length: See `encode`, and for words that are cut off `encode_words`.
+            places: Start and end of each word of each text, in characters.
+            max_length: See `encode`. A word that is cut off gets the index `max_length`.
         """
-        found = encoded(self._encoder, checked_texts(texts), self.add_special_tokens)
+        encodings = encoded(self._encoder, checked_texts(texts), self.add_special_tokens)
         return [
-            cut(encoding, max_length, starts_of_places(encoding, text, own) if encoding.ids else [])
-            for text, own, encoding in zip(texts, places, found, strict=True)
+            cut(
+                encoding,
+                max_length,
+                starts_of_places(encoding, text, spans) if encoding.ids else [],
+            )
+            for text, spans, encoding in zip(texts, places, encodings, strict=True)
         ]
 
     def encode_pairs(
         self, pairs: Sequence[tuple[str, str]], max_length: int, strategy: str = "only_second"
     ) -> list[tuple[list[int], list[int], list[tuple[int, int]]]]:
-        """Encode each pair of texts as one sequence, with the spans of its ids in the second text.
+        """Encode each pair of texts as one sequence.
 
         Args:
             pairs: Pairs of texts.
-            max_length: Most ids of a pair.
-            strategy: Which text is cut if both together are too long: "only_second", or
-                "longest_first", the longer one until both are equal and then both.
+            max_length: Maximum ids of a pair, special tokens included.
+            strategy: The text that is cut if a pair is too long: "only_second"; or
+                "longest_first": the longer one, and both once they are equally long.
 
         Returns:
-            For each pair: its ids; for each id 0 for the first text or 1 for the second; and for
-            each id its first character in the second text and the one after its last, or
-            (-1, -1) if it is not of the second text.
+            For each pair: its ids; the token type of each id, from the file's template, mostly 0
+            for the first text and 1 for the second; and the start and end of each id in the second
+            text, in characters, or (-1, -1) for ids of the first text and special tokens.
 
         Raises:
             ValueError: If a pair is not two strings, or a first text leaves no room for a piece
@@ -248,16 +253,16 @@ class TextTokenizer:
         return self._tokenizer.token_to_id(piece)
 
     def with_special_tokens(self, tokens: Sequence[str]) -> TextTokenizer:
-        """Return a tokenizer that has these special tokens, too; new ones get the next ids."""
+        """Return a copy of the tokenizer with further special tokens; new ones get the next ids."""
         tokenizer = library().Tokenizer.from_buffer(self.content)
         tokenizer.add_special_tokens(list(tokens))
         return TextTokenizer(tokenizer.to_str().encode(), self.add_special_tokens)
 
     def with_control_tokens(self, template: str) -> TextTokenizer:
-        """Return a tokenizer for chats, in which the tokens of a template are like special ones.
+        """Return a tokenizer for chats, which treats the template's added tokens as special.
 
-        As in `transformers`, these are the added tokens that the template contains, such as
-        "<tool_call>", which some models do not call special.
+        These are the added tokens that occur in the template, such as "<tool_call>", as in
+        `transformers`. Some models do not call them special.
 
         Args:
             template: Source of the chat template.
@@ -269,11 +274,11 @@ class TextTokenizer:
         return TextTokenizer(self.content, self.add_special_tokens, control)
 
     def pieces(self) -> dict[str, int]:
-        """Return all pieces and their ids."""
+        """Return the id of each piece, added tokens included."""
         return self._tokenizer.get_vocab(with_added_tokens=True)
 
     def fingerprint(self) -> str:
-        """Return a SHA-256 (hex) of all that determines the ids."""
+        """Return the SHA-256 (hex) of the `tokenizer.json`, which determines all ids."""
         return hashlib.sha256(self.content).hexdigest()
 
     def save(self, folder: str | os.PathLike) -> None:

@@ -1,4 +1,4 @@
-"""Train tokenizers of the library `tokenizers`."""
+"""Training of tokenizers with the library `tokenizers`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def library() -> Any:
     """Return the module `tokenizers`.
 
     Raises:
-        ImportError: If it is not installed; names the extra.
+        ImportError: If it is not installed; the message names the extra to install.
     """
     try:
         import tokenizers
@@ -29,7 +29,7 @@ def trained(texts: Iterable[str], kind: str, vocab_size: int, lowercase: bool) -
     """Return a trained `tokenizers.Tokenizer`; see `TextTokenizer.train`."""
     require(kind in KINDS, "kind", kind, f"one of {KINDS}")
     require_whole("vocab_size", vocab_size, 1)
-    # The library allocates memory for all pieces at once.
+    # The library allocates memory for `vocab_size` pieces at once, so it needs a limit.
     most = f"at most {MAX_VOCAB_SIZE:,}"
     require(vocab_size <= MAX_VOCAB_SIZE, "vocab_size", vocab_size, most)
     tokenizers = library()

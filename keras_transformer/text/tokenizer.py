@@ -1,4 +1,4 @@
-"""Base class of tokenizers: text to ids and back for two languages, saved as a folder."""
+"""`Tokenizer`, the base class of tokenizers of translators, which have a source and a target."""
 
 from __future__ import annotations
 
@@ -20,49 +20,75 @@ MANIFEST = "tokenizer.json"
 MAX_VOCAB_SIZE = 1_000_000
 
 
-def checked_texts(texts: Iterable[str], name: str = "texts") -> list[str]:
-    """Return `texts` as a list; raise ValueError, naming `name`, unless it holds only strings."""
+class Texts(list[str]):
+    """A list of strings that `checked_texts` has validated; it is not checked again."""
+
+
+def checked_texts(texts: Iterable[str], name: str = "texts") -> Texts:
+    """Return `texts` as a list, after a check.
+
+    Args:
+        texts: The texts.
+        name: Name of the argument in error messages.
+
+    Raises:
+        ValueError: If an item is not a string, or `texts` is itself one string.
+    """
+    if isinstance(texts, Texts):
+        return texts
     if isinstance(texts, str | bytes):
         raise ValueError(f"{name} must be a sequence of strings, got the one string {texts!r:.80}")
-    texts = list(texts)
+    texts = Texts(texts)
+    _require_strings(texts, name)
+    return texts
+
+
+def _require_strings(texts, name):
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise ValueError(
                 f"{name} must hold strings, got {type(text).__name__} at {name}[{index}]"
             )
-    return texts
 
 
 def checked_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return `pairs` as a list; raise ValueError unless each item is a pair of strings."""
     pairs = list(pairs)
     for pair in pairs:
-        fits = isinstance(pair, tuple | list) and len(pair) == 2
-        require(fits, "pairs", pair, "pairs of a source and a target")
+        is_pair = isinstance(pair, tuple | list) and len(pair) == 2
+        require(is_pair, "pairs", pair, "pairs of a source and a target")
         checked_texts(pair, "pairs")
     return pairs
 
 
 def round_up(size: int, multiple: int = 8) -> int:
-    """Round `size` up to a multiple: hardware multiplies matrices of such sizes fastest."""
+    """Return `size` rounded up to a multiple.
+
+    Hardware multiplies matrices fastest if their sizes are multiples of 8.
+    """
     return -(-size // multiple) * multiple
 
 
 class Frame(NamedTuple):
-    """Special ids that precede and follow the ids of a text."""
+    """Special ids `before` and `after` the ids of a text."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
 
     def around(self, ids: Sequence[int], room: int | None = None) -> list[int]:
-        """Return `ids` inside the frame, truncated to at most `room` tokens in total."""
+        """Return `ids` inside the frame.
+
+        Args:
+            ids: Ids of a text.
+            room: Maximum number of ids in total: the text is cut if it has more. None: no limit.
+        """
         if room is not None:
             ids = ids[: max(0, room - len(self.before) - len(self.after))]
         return [*self.before, *ids, *self.after]
 
 
 class Tokenizer(abc.ABC):
-    """Text to ids and back, for the source and the target language of a translation model.
+    """Converts text to ids and back, for the source and the target language of a translator.
 
     Attributes:
         shared: Whether both languages share one vocabulary.
@@ -73,7 +99,7 @@ class Tokenizer(abc.ABC):
         unk_id: Id of text that the vocabulary cannot spell; None if it can spell everything.
         bos_id: Id that begins the decoder's input.
         eos_id: Id that ends every sequence.
-        source_languages, target_languages: Codes that `between` accepts; empty: it accepts any.
+        source_languages, target_languages: Language codes that `between` accepts; empty: any.
         source_frame, target_frame: Special ids around the ids of a text.
     """
 
@@ -89,20 +115,23 @@ class Tokenizer(abc.ABC):
 
     @property
     def source_frame(self) -> Frame:
-        """The special tokens around the ids of a source text."""
+        """Special ids around the ids of a source text."""
         return Frame((), (self.eos_id,))
 
     @property
     def target_frame(self) -> Frame:
-        """Special tokens around the ids of a target text; every search begins with `before`."""
+        """Special ids around the ids of a target text; every translation begins with `before`."""
         return Frame((), (self.eos_id,))
 
     def between(self, source_language: str | None, target_language: str | None) -> Tokenizer:
-        """Return this tokenizer for two of its languages; itself if there are none to choose.
+        """Return the tokenizer for a pair of languages; itself if there is no choice.
+
+        Args:
+            source_language: Code in `source_languages`; None: not chosen.
+            target_language: Code in `target_languages`; None: not chosen.
 
         Raises:
-            ValueError: If a code is not in `source_languages` or `target_languages`; the message
-                lists similar ones.
+            ValueError: If a code is not in these; the message lists similar codes.
         """
         for name, code in dict(source=source_language, target=target_language).items():
             known = getattr(self, f"{name}_languages")
@@ -124,21 +153,22 @@ class Tokenizer(abc.ABC):
         Args:
             texts: Any texts; an empty one, or one of spaces only, becomes `[eos_id]`.
             sampling: Strength of subword regularization, from 0 (off) to 1.
-            seed: Not negative. The same seed and texts give the same ids in every thread and
-                process, whatever was sampled earlier. None: different ids in each call.
+            seed: Seed of the sampling, at least 0. The same seed and texts give the same ids in
+                every thread and process, independent of earlier calls. None: different ids in each
+                call.
 
         Returns:
             One list per text: its ids and `eos_id`, without `bos_id`.
 
         Raises:
-            ValueError: If `texts` are not strings, or `sampling` or `seed` are out of range.
+            ValueError: If `texts` are not strings, or `sampling` or `seed` is out of range.
         """
         return self._encode(self._source, *_checked(texts, sampling, seed))
 
     def encode_target(
         self, texts: Sequence[str], *, sampling: float = 0.0, seed: int | None = None
     ) -> list[list[int]]:
-        """Encode target texts as ids, like `encode_source`; the batcher adds `bos_id` if needed."""
+        """Encode target texts as ids, like `encode_source`; `bos_id` is not added here either."""
         return self._encode(self._target, *_checked(texts, sampling, seed))
 
     def decode_source(self, ids: Iterable[Sequence[int]]) -> list[str]:
@@ -149,8 +179,8 @@ class Tokenizer(abc.ABC):
         """Decode target ids to texts.
 
         Args:
-            ids: One row per text, as lists or an integer array. `pad_id`, `bos_id` and
-                everything from the first `eos_id` on are left out.
+            ids: One row per text, as lists or an integer array. `pad_id`, `bos_id`, the first
+                `eos_id` and everything after it are left out.
 
         Returns:
             One text per row.
@@ -161,34 +191,34 @@ class Tokenizer(abc.ABC):
         return self._decode(self._target, [self._content(row) for row in ids])
 
     def spans(self, language: str, text: str) -> list[tuple[int, int]]:
-        """Return the character span of each id of a text.
+        """Return the start and end, in characters, of each id of a text.
 
         Args:
-            language: "source" or "target": the side whose ids are used.
+            language: "source" or "target": the vocabulary that encodes the text.
             text: Any text.
 
         Returns:
-            First character, and the one after the last, of each id, without the ids of the frame.
-            Both never decrease from one id to the next. A span excludes white space at its ends;
-            an id of white space only, or of no character, has an empty span. Several ids of one
-            character, such as its bytes, all have its span.
+            Start and end of each id, without the ids of the frame. Neither decreases from one id to
+            the next. A span excludes white space at its ends; an id of white space only, or of no
+            character, has an empty span. If a character has several ids, such as its bytes, each
+            has its span.
 
         Raises:
             ValueError: If `text` is not a string.
         """
         (text,) = checked_texts([text], "text")
-        found, start, end = [], 0, 0
+        spans, start, end = [], 0, 0
         for first, last in self._spans(getattr(self, f"_{language}"), text):
             piece = text[first:last]
             first, last = last - len(piece.lstrip()), first + len(piece.rstrip())
             if first >= last:
                 first = last = max(first, last)
             start, end = max(start, first), max(end, last)
-            found.append((start, end))
-        return found
+            spans.append((start, end))
+        return spans
 
     def fingerprint(self) -> str:
-        """Return a SHA-256 (hex) of all that determines the ids: equal hashes, equal tokenizers."""
+        """Return a SHA-256 (hex) of everything that determines the ids."""
         config = [type(self).__name__, self.shared, self._config()]
         digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
         for name, content in sorted(self._files().items()):
@@ -198,7 +228,8 @@ class Tokenizer(abc.ABC):
     def save(self, folder: str | os.PathLike) -> None:
         """Write tokenizer.json and the files that it needs; `load_tokenizer` reads them back.
 
-        An error or a kill leaves the old tokenizer, or the new one.
+        If an error occurs or the process is killed, the folder has the old or the new tokenizer,
+        never a mixture.
         """
         Path(folder).mkdir(parents=True, exist_ok=True)
         manifest = {"class": type(self).__name__, "shared": self.shared, **self._config()}
@@ -209,7 +240,7 @@ class Tokenizer(abc.ABC):
             write_json(new / MANIFEST, {**manifest, "fingerprint": self.fingerprint()})
 
     def skipped_ids(self) -> set[int]:
-        """Return the ids that are not text."""
+        """Return the special ids, which decoding leaves out."""
         ids = {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
         return {i for i in ids if i is not None}
 
@@ -229,7 +260,8 @@ class Tokenizer(abc.ABC):
             row = row[: row.index(self.eos_id)]
         return [id_ for id_ in row if id_ not in (self.pad_id, self.bos_id)]
 
-    # A subclass sets its two sides (the same object if shared) and defines the methods below.
+    # A subclass sets these objects, one per language (or the same if shared), and defines the
+    # abstract methods below, which get one of them as `side`.
     _source: Any
     _target: Any
 
@@ -242,7 +274,7 @@ class Tokenizer(abc.ABC):
     def _decode(self, side: Any, ids: list[list[int]]) -> list[str]: ...
 
     def _spans(self, side: Any, text: str) -> Sequence[tuple[int, int]]:
-        """Find the span of each id by decoding; subclasses that know exact spans override it."""
+        """Return the span of each id, found by decoding; subclasses may know exact spans."""
         (ids,) = self._encode(side, [text], 0.0, None)
         return _spans_by_decoding(lambda row: self._decode(side, [list(row)])[0], ids[:-1], text)
 
@@ -256,10 +288,11 @@ class Tokenizer(abc.ABC):
 def _spans_by_decoding(
     decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str
 ) -> list[tuple[int, int]]:
-    """Find the span of each id of a text, given only a function that decodes ids.
+    """Return the span of each id of a text, given only a function that decodes ids.
 
-    An id ends where the decoded text of all ids up to it ends. That text is aligned with the
-    original, from which it may differ in case, spaces and anything else that normalization changes.
+    An id ends where the decoded text of all ids up to it ends. The decoded text may differ from the
+    original in case, spaces and everything else that normalization changes, so it is aligned with
+    it.
     """
     whole = decode(ids)
     steps = difflib.SequenceMatcher(None, _folded(whole), _folded(text), autojunk=False)
@@ -278,12 +311,12 @@ def _folded(text):
 
 
 def _near(code: str, known: Sequence[str]) -> str:
-    """Return the known codes that a user may have meant; all of them if they are few."""
+    """Return the end of a message that lists codes similar to `code`, or all codes if few."""
     if len(known) <= 12:
         return ": " + ", ".join(known)
     stems = [x for x in known if x.lower().startswith(code.lower()[:2])]
-    found = dict.fromkeys(difflib.get_close_matches(code, known, 5, 0.5) + stems)
-    return " such as " + ", ".join(list(found or known)[:8])
+    near = dict.fromkeys(difflib.get_close_matches(code, known, 5, 0.5) + stems)
+    return " such as " + ", ".join(list(near or known)[:8])
 
 
 def _checked(

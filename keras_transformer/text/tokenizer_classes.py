@@ -1,8 +1,9 @@
-"""Effects of `tokenizer_config.json` by the tokenizer classes of `transformers`.
+"""Changes of a `tokenizer.json` by `tokenizer_config.json`, as in `transformers`.
 
-A folder's `tokenizer.json` is complete by itself. Where `tokenizer_config.json` contradicts it,
-`transformers` follows the latter: each class has options with defaults, and sets parts of the
-tokenizer to them. So do the functions here, which change the content of a `tokenizer.json`.
+A folder's `tokenizer.json` is complete by itself. If `tokenizer_config.json` contradicts it,
+`transformers` follows the latter: each tokenizer class has options with defaults, and sets parts of
+the tokenizer to their values. The functions here change the content of a `tokenizer.json` in the
+same way.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ WORDS = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MPNetToken
 PAIRS = ("BartTokenizer", "RobertaTokenizer")  # byte pairs inside <s> and </s>
 BYTES = (*PAIRS, "GPT2Tokenizer", "Qwen2Tokenizer", "WhisperTokenizer")
 SPACES = ("CamembertTokenizer", "XLMRobertaTokenizer")
-ENCODERS = {  # class by model type, where tokenizer_config.json names none
+ENCODERS = {  # class of the tokenizer by model type, if tokenizer_config.json names none
     "albert": "AlbertTokenizer", "bart": "BartTokenizer", "bert": "BertTokenizer",
     "camembert": "CamembertTokenizer", "data2vec-text": "RobertaTokenizer",
     "deberta-v2": "DebertaV2Tokenizer", "distilbert": "DistilBertTokenizer",
@@ -41,7 +42,7 @@ ENDS = (
     | {name: ("bos_token", "eos_token") for name in SPACES}
     | {"AlbertTokenizer": ("cls_token", "sep_token"), "EsmTokenizer": ("cls_token", "eos_token")}
 )
-AS_IT_IS = ("mistral", "phi3")  # models whose tokenizer.json `transformers` reads as it is
+AS_IT_IS = ("mistral", "phi3")  # model types whose tokenizer.json `transformers` does not change
 
 _WORDS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 _FLAG = (True, False, None)
@@ -50,14 +51,16 @@ _SPACED_TABLE = table(("add_prefix_space",))
 _ALBERT_TABLE = table(("add_prefix_space", "do_lower_case", "keep_accents"))
 _DEBERTA_TABLE = table(("add_prefix_space", "do_lower_case"), {"split_by_punct": (False, None)})
 _LLAMA_TABLE = table(("add_prefix_space", "legacy"))
-# Nothing but tokens is read of these classes, as in `transformers`.
+# For these classes only special tokens are read from tokenizer_config.json, as in `transformers`.
 _PLAIN_TABLE = table()
 
 
 def class_of(
     options: Mapping[str, Any], model: Mapping[str, Any], path: Path, kind: str | None
 ) -> str | None:
-    """Return the class of a folder's tokenizer, without "Fast"; None: the file as it is.
+    """Return the class of a folder's tokenizer in `transformers`, without "Fast".
+
+    None means that only tokens are added to `tokenizer.json`.
 
     Args:
         options: Result of `options_of`.
@@ -66,17 +69,17 @@ def class_of(
         kind: The `model_type` of the model.
 
     Raises:
-        ValueError: If the class is none of ours; names those that are.
+        ValueError: If the class is not supported; the message lists the supported ones.
     """
     name = options.get("tokenizer_class") or model.get("tokenizer_class")
     short = name.removesuffix("Fast") if isinstance(name, str) else name
     known = {*CLASSES, *(x.removesuffix("Fast") for x in GENERIC)}
     accepted = f"one of {sorted({*CLASSES, *GENERIC})}, or none"
     require(short is None or short in known, f"tokenizer_class in {path}", name, accepted)
-    if kind in ENCODERS:  # other models truncate no text
+    if kind in ENCODERS:  # texts of other models are never cut
         side = options.get("truncation_side")
         require(side in ("right", None), f"truncation_side in {path}", side, "'right' or null")
-    if kind == "qwen2":  # whatever the folder says, as many say something else
+    if kind == "qwen2":  # many folders name a wrong class
         return USUAL[kind]
     if kind in AS_IT_IS or (name is not None and short not in CLASSES):
         return None
@@ -86,11 +89,11 @@ def class_of(
 def tokenizer_of(
     content: bytes, name: str | None, options: Mapping[str, Any], path: Path, override: bool
 ) -> bytes:
-    """Return the content of a `tokenizer.json` as the other files of the folder change it.
+    """Return the content of a `tokenizer.json`, changed by the other files of the folder.
 
     Args:
-        content: Contents of the file.
-        name: The class of the tokenizer, see `class_of`.
+        content: Contents of the `tokenizer.json`.
+        name: The class of the tokenizer, see `class_of`; None: only tokens are added.
         options: Result of `options_of`.
         path: The file of the options, for messages.
         override: See `with_added_tokens`.
@@ -104,16 +107,16 @@ def tokenizer_of(
 
 
 def adapted(content: bytes, name: str | None, options: Mapping[str, Any], path: Path) -> bytes:
-    """Return the content of a `tokenizer.json` as a class of `transformers` sets it.
+    """Return the content of a `tokenizer.json`, changed as by a class of `transformers`.
 
     Args:
-        content: Contents of the file.
-        name: The class; None: no change.
+        content: Contents of the `tokenizer.json`.
+        name: The class of the tokenizer; None: no change.
         options: Result of `options_of`.
         path: The file of the options, for messages.
 
     Raises:
-        ValueError: If an option is not supported, or does not fit the file.
+        ValueError: If an option is not supported, or sets a part that the file does not have.
     """
     spec = json.loads(content)
     change, fields = CLASSES[name] if name else (None, _PLAIN_TABLE)
@@ -124,7 +127,7 @@ def adapted(content: bytes, name: str | None, options: Mapping[str, Any], path: 
 
 
 def _nodes(part, kind):
-    """Yield the parts of a type, in a part of a `tokenizer.json` that may be a sequence."""
+    """Yield the components of a type in a part of a `tokenizer.json`, which may be a sequence."""
     if isinstance(part, dict):
         if part.get("type") == kind:
             yield part
@@ -139,17 +142,18 @@ def _flag(options, name, path, usual):
     return usual if value is None else value
 
 
-def _require_part(found, options, names, path):
-    """Refuse options that are given for a part that the file does not have."""
-    given = [name for name in names if options.get(name) is not None]
-    if given and not found:
+def _require_part(part, options, names, path):
+    """Raise ValueError if one of the options is given, but the part that it sets is missing."""
+    keys = [name for name in names if options.get(name) is not None]
+    if keys and not part:
         raise ValueError(
-            f"{given[0]} in {path} is {options[given[0]]!r}, but tokenizer.json has no part that "
+            f"{keys[0]} in {path} is {options[keys[0]]!r}, but tokenizer.json has no part that "
             "the option sets; remove the option if tokenizer.json is right"
         )
 
 
 def _words(spec, options, path):
+    """Set the options of a BERT's normalizer: case, accents, Chinese characters."""
     parts = [*_nodes(spec.get("normalizer"), "BertNormalizer")]
     _require_part(bool(parts), options, _WORDS, path)
     accents = options.get("strip_accents")
@@ -169,7 +173,11 @@ def _bytes(spec, options, path):
 
 
 def _spaces(otherwise="never"):
-    """Return the change by `add_prefix_space` to pieces that begin with a sign for a space."""
+    """Return a function that applies `add_prefix_space` to a tokenizer with "Metaspace" parts.
+
+    In these, a sign for a space begins the pieces of a word. `otherwise` is their `prepend_scheme`
+    if the option is false.
+    """
 
     def change(spec, options, path):
         spaced = _flag(options, "add_prefix_space", path, True)
@@ -197,7 +205,7 @@ def _deberta(spec, options, path):
 
 
 def _normalized(spec, kind, wanted, place):
-    """Add a step to the normalizer, at a place, or remove it."""
+    """Add a step of the type `kind` to the normalizer, at the index `place`, or remove it."""
     part = spec.get("normalizer")
     steps = part["normalizers"] if part and part["type"] == "Sequence" else [part] if part else []
     if wanted != any(_nodes(part, kind)):
@@ -208,14 +216,18 @@ def _normalized(spec, kind, wanted, place):
 
 
 def _llama(spec, options, path):
-    """Where the pieces are SentencePiece's, a sign for a space begins a text, and not each part."""
+    """Set the parts of a LLaMA's tokenizer with SentencePiece's pieces.
+
+    A sign for a space is put before the text; with `legacy`, before each part of it between special
+    tokens. Byte-level tokenizers are not changed, as in `transformers`.
+    """
     normalizer, before = spec.get("normalizer"), spec.get("pre_tokenizer")
     spaced = _flag(options, "add_prefix_space", path, True)
     legacy = _flag(options, "legacy", path, False)
     steps = (normalizer or {}).get("normalizers") or [normalizer or {"type": "Prepend"}]
     known = {step["type"] for step in steps} <= {"Prepend", "Replace"}
     if not known or (before or {"type": "Metaspace"})["type"] != "Metaspace":
-        return  # of bytes, which `transformers` reads as they are
+        return  # a byte-level tokenizer
     scheme = ("always" if legacy else "first") if spaced else "never"
     spec["normalizer"] = None
     spec["pre_tokenizer"] = dict(

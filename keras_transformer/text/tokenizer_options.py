@@ -1,4 +1,4 @@
-"""The files beside a foreign `tokenizer.json` or vocabulary: what they say of the tokenizer."""
+"""Options of a tokenizer in Hugging Face's layout: `tokenizer_config.json` and similar files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from keras_transformer.system.foreign_fields import FieldTable
 
 CONFIG, TOKENS, ADDED = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
 NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
-LISTS = ("extra_special_tokens", "additional_special_tokens")  # the first that is there counts
-# Paths and programs; sides and lengths of batches, which we choose ourselves; what only decoding of
-# `transformers` or other tokenizers read; prompts of Whisper, which the transcriber writes.
+LISTS = ("extra_special_tokens", "additional_special_tokens")  # the first non-empty list counts
+# Fields without effect here: paths and programs; sides and lengths of padding and truncation, which
+# we choose ourselves; fields that only the decoding of `transformers` or other tokenizers read;
+# prompts of Whisper, which the transcriber writes.
 HARMLESS = (
     "add_bos_token", "add_eos_token", "auto_map", "backend", "chat_control_tokens",
     "clean_up_tokenization_spaces",
@@ -28,7 +29,7 @@ HARMLESS = (
     "spaces_between_special_tokens", "special_tokens_map_file", "split_special_tokens", "stride",
     "task", "tokenizer_file", "trim_offsets", "truncation_side", "truncation_strategy", "unk_id",
     "use_fast", "use_default_system_prompt", "verbose", "vocab_file", "vocab_type", "merges_file",
-    # Of other classes, unless a table has them:
+    # Fields of some classes, whose tables list them as read; for other classes without effect:
     "add_prefix_space", "do_lower_case", "keep_accents", "legacy", "split_by_punct",
     "strip_accents", "tokenize_chinese_chars",
 )  # fmt: skip
@@ -44,35 +45,44 @@ def table(
     refused: Mapping[str, tuple[Any, ...]] | None = None,
     harmless: tuple[str, ...] = (),
 ) -> FieldTable:
-    """Return the table of a kind of tokenizer: the fields of all kinds, and its own."""
+    """Return the table of fields for a kind of tokenizer: those of all kinds, and its own.
+
+    Args:
+        read: Its own fields that are read.
+        refused: Its own fields that are refused, except with one of these values.
+        harmless: Its own fields that are ignored.
+    """
     refused = {"sp_model_kwargs": (None, {}), **(refused or {})}
     common = (name for name in HARMLESS if name not in refused and name not in read)
     return FieldTable((*READ, *read), (*common, *harmless), refused)
 
 
 def json_object(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file; without the file, an empty one.
+    """Return the object in a JSON file; {} if the file does not exist.
 
     Raises:
-        ValueError: If it holds something else.
+        ValueError: If the file holds something else than an object.
     """
-    found = read_json(path) if path.is_file() else {}
-    require(isinstance(found, dict), f"the content of {path}", found, "an object")
-    return found
+    content = read_json(path) if path.is_file() else {}
+    require(isinstance(content, dict), f"the content of {path}", content, "an object")
+    return content
 
 
 def text_of(token: Any) -> str | None:
-    """Return the text of a token of these files: a text, or an object with a `content`."""
+    """Return the text of a token in these files, which is a text or an object with a `content`.
+
+    Return None for anything else.
+    """
     content = token.get("content") if isinstance(token, dict) else token
     return content if isinstance(content, str) else None
 
 
 def options_of(folder: Path) -> dict[str, Any]:
-    """Return the content of `tokenizer_config.json`, with what the other files add to it.
+    """Return the content of `tokenizer_config.json`, combined with the other files.
 
-    As in `transformers`, the special tokens of `special_tokens_map.json` come first, unless
-    `tokenizer_config.json` has `added_tokens_decoder`; then neither this file nor
-    `added_tokens.json` counts.
+    As in `transformers`, special tokens in `special_tokens_map.json` override those in
+    `tokenizer_config.json`. But if the latter has `added_tokens_decoder`, neither
+    `special_tokens_map.json` nor `added_tokens.json` is read.
 
     Raises:
         ValueError: If a file is broken.
@@ -85,7 +95,7 @@ def options_of(folder: Path) -> dict[str, Any]:
     added = json_object(folder / ADDED)
     numbers = all(type(i) is int and i >= 0 for i in added.values())
     require(numbers, f"the content of {folder / ADDED}", added, "ids by token")
-    # Whisper's lists of special tokens leave out its times, "<|0.00|>".
+    # Whisper's lists of special tokens lack its time tokens, such as "<|0.00|>".
     special: set[str | None] = {token for token in added if re.fullmatch(r"<\|.*\|>", token)}
     special |= {text_of(x) for x in (options | tokens).values()}
     special |= {text_of(x) for name in LISTS for x in _listed(options | tokens, name)}
@@ -93,7 +103,8 @@ def options_of(folder: Path) -> dict[str, Any]:
         str(i): dict(content=token, special=token in special, normalized=token not in special)
         for token, i in added.items()
     }
-    # There, unlike in `tokenizer_config.json`, a token is special before its other flags are set.
+    # In `special_tokens_map.json`, unlike in `tokenizer_config.json`, each token is special; this
+    # also sets the defaults of its other flags.
     tokens = {
         name: value | {"special": True} if isinstance(value, dict) and name in NAMED else value
         for name, value in tokens.items()
@@ -102,7 +113,7 @@ def options_of(folder: Path) -> dict[str, Any]:
 
 
 def without_own_tokens(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options without tokens of other names than the usual ones, such as `image_token`."""
+    """Return options without tokens whose names are not in `NAMED`, such as `image_token`."""
     return {
         name: value
         for name, value in options.items()
@@ -111,16 +122,16 @@ def without_own_tokens(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def extra_tokens(options: Mapping[str, Any]) -> list[Any]:
-    """Return the special tokens that have other names than the usual ones, or none."""
-    own = without_own_tokens(options)
-    found = [token for name, token in options.items() if name not in own]
+    """Return the special tokens whose names are not in `NAMED`, and those in `LISTS`."""
+    usual = without_own_tokens(options)
+    extra = [token for name, token in options.items() if name not in usual]
     lists = [_listed(options, name) for name in LISTS]
-    return [*found, *(lists[0] or lists[1])]
+    return [*extra, *(lists[0] or lists[1])]
 
 
 def _listed(options, name):
     tokens = options.get(name) or []
     tokens = [*tokens.values()] if isinstance(tokens, dict) else tokens
-    fits = isinstance(tokens, list) and all(text_of(token) is not None for token in tokens)
-    require(fits, name, tokens, "a list of tokens")
+    are_tokens = isinstance(tokens, list) and all(text_of(token) is not None for token in tokens)
+    require(are_tokens, name, tokens, "a list of tokens")
     return tokens

@@ -1,4 +1,4 @@
-"""Options of the tokenizer of a foreign encoder-decoder: read, harmless or refused."""
+"""Tokenizer options of translation models in Hugging Face's layout: read, ignored or refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from keras_transformer.text.tokenizer_options import (
 )
 
 GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
-SMALL100 = "SMALL100Tokenizer"  # the target's language is in the source; not in `transformers`
+# The tokenizer of SMaLL-100, which names the target language in the source; not in `transformers`.
+SMALL100 = "SMALL100Tokenizer"
 _T5 = ("MT5Tokenizer", "T5Tokenizer", *GENERIC)
 CLASSES = {
     "m2m_100": ("M2M100Tokenizer", "NllbTokenizer", SMALL100, *GENERIC),
@@ -41,7 +42,7 @@ TABLES = {
     "m2m_100": table(
         ("language_codes", "legacy_behaviour", *_LANGUAGES),
         _SIDE | {"language_codes": ("m2m100", "wmt21", None)},
-        ("num_madeup_words", "tokenizer_file", "spm_file"),  # the count of spare rows
+        ("num_madeup_words", "tokenizer_file", "spm_file"),  # the first is a number of unused ids
     ),
     "marian": _MARIAN_TABLE,
     "mbart": table(_LANGUAGES, _SIDE),
@@ -56,12 +57,12 @@ def translator_options(folder: Path, model: Mapping[str, Any], kind: str) -> dic
     """Return the checked content of `tokenizer_config.json`; see `options_of`.
 
     Args:
-        folder: The folder.
+        folder: Folder of the checkpoint.
         model: Content of the model's `config.json`.
-        kind: Its `model_type`.
+        kind: Its `model_type`, a key of `CLASSES`.
 
     Raises:
-        ValueError: If the class of the tokenizer is not known, or an option is not supported.
+        ValueError: If the class of the tokenizer or an option is not supported.
     """
     options, path = options_of(folder), folder / CONFIG
     name = options.get("tokenizer_class") or model.get("tokenizer_class")
@@ -76,16 +77,16 @@ def translator_options(folder: Path, model: Mapping[str, Any], kind: str) -> dic
 def check_special_tokens(
     options: Mapping[str, Any], pieces: list[str], ids: Mapping[str, int | None], folder: Path
 ) -> None:
-    """Check that the named tokens of a folder are those that its texts get.
+    """Check that the named tokens in a folder's options agree with the tokenizer.
 
     Args:
         options: Result of `translator_options`.
         pieces: The vocabulary in the order of its ids.
-        ids: The ids in use by name, such as "eos_token".
+        ids: Special ids of the tokenizer, by name, such as "eos_token".
         folder: The folder, for messages.
 
     Raises:
-        ValueError: If a token is another one; names the field.
+        ValueError: If a named token has another id, or is a piece of plain text.
     """
     for name, i in ids.items():
         text = text_of(options.get(name))
@@ -102,10 +103,17 @@ def check_special_tokens(
 def filled(
     pieces: list[str], folder: Path, options: Mapping[str, Any], config: Mapping[str, Any]
 ) -> list[str]:
-    """Return the vocabulary, then the added tokens, then placeholders up to `vocab_size`.
+    """Return the vocabulary with the added tokens, and placeholders up to `vocab_size`.
+
+    Args:
+        pieces: The vocabulary in the order of its ids; added tokens are appended in place.
+        folder: The folder, for messages.
+        options: Result of `translator_options`.
+        config: Content of the model's `config.json`.
 
     Raises:
-        ValueError: If the ids of the added tokens are others, or the model has another size.
+        ValueError: If an added token has another id in the vocabulary, or the sizes of tokenizer
+            and model do not match.
     """
     try:
         listed = dict(options.get("added_tokens_decoder") or {})
@@ -119,18 +127,22 @@ def filled(
         if i == len(pieces):
             pieces.append(content)
         elif i > len(pieces) or pieces[i] != content:
-            found = repr(pieces[i]) if i < len(pieces) else "nothing"
+            piece = repr(pieces[i]) if i < len(pieces) else "nothing"
             raise ValueError(
                 f"added_tokens_decoder in {folder / CONFIG} and the vocabulary differ: token {i} "
-                f"is {content!r} in the former and {found} in the latter"
+                f"is {content!r} in the former and {piece} in the latter"
             )
     check_size(len(pieces), folder, config)
     return pieces + [f"<unused_{i}>" for i in range(len(pieces), config["vocab_size"])]
 
 
 def check_size(size: int, folder: Path, config: Mapping[str, Any]) -> None:
-    """Check that a model with a `config.json` has as many rows as there are pieces, or few more."""
-    if not size <= config["vocab_size"] < size + 128:  # an embedding may have spare rows
+    """Check that the `vocab_size` of a config is the size of the tokenizer, or slightly more.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if not size <= config["vocab_size"] < size + 128:  # an embedding may have unused rows
         raise ValueError(
             f"the tokenizer in {folder} does not match its model: it has {size:,} pieces, the "
             f"model {config['vocab_size']:,}"
@@ -138,10 +150,10 @@ def check_size(size: int, folder: Path, config: Mapping[str, Any]) -> None:
 
 
 def listed_languages(options: Mapping[str, Any]) -> list[str]:
-    """Return NLLB's languages as the folder lists them; an empty list if it does not."""
+    """Return NLLB's language codes in the order of the options' lists; [] if not all are listed."""
     for name in LISTS:
         tokens = [str(text_of(token)) for token in options.get(name) or []]
         tokens = [x for x in tokens if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", x)]
-        if set(tokens) == set(NLLB200):  # in any order; additional ones have ids elsewhere
+        if set(tokens) == set(NLLB200):  # a list with further languages does not give the ids
             return tokens
     return []

@@ -1,4 +1,4 @@
-"""Tokenizers from the vocabulary files of checkpoints of encoders, GPT-2 and Whisper."""
+"""Conversion of vocabulary files of checkpoints (encoders, GPT-2, Whisper) to `tokenizer.json`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from keras_transformer.text.text_tokenizer_training import library
 WORDS, MERGES, LINES = "vocab.json", "merges.txt", "vocab.txt"
 PIECES, DEBERTA_PIECES = "sentencepiece.bpe.model", "spm.model"
 FRAMED = ("bart", "data2vec-text", "roberta", "xlm-roberta")  # byte pairs inside <s> and </s>
-# WordPieces of an MPNet, between RoBERTa's special tokens.
+# Special tokens of an MPNet: WordPieces like BERT's, but the special tokens of RoBERTa.
 MPNET = dict(cls_token="<s>", sep_token="</s>", pad_token="<pad>", mask_token="<mask>")
 CAMEMBERT = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED")
-# Classes of `transformers` whose vocabularies are read, by the model_type that they belong to.
+# Tokenizer classes of `transformers` whose vocabulary files are read, with a `model_type` of each.
 KINDS = {
     "BartTokenizer": "bart", "BertTokenizer": "bert", "CamembertTokenizer": "camembert",
     "DebertaV2Tokenizer": "deberta-v2", "DistilBertTokenizer": "bert",
@@ -26,22 +26,22 @@ KINDS = {
     "MPNetTokenizer": "mpnet", "RobertaTokenizer": "roberta", "WhisperTokenizer": "whisper",
     "XLMRobertaTokenizer": "xlm-roberta",
 }  # fmt: skip
-MOST_GAPS = 100_000  # ids without a piece
-FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # replace SentencePiece's first three
+MOST_GAPS = 100_000  # maximum number of ids without a piece
+FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # these replace the first three SentencePiece pieces
 
 
 def read_vocabulary(folder: Path, name: str | None, kind: str | None) -> tuple[bytes, str, bool]:
-    """Make a `tokenizer.json` of the vocabulary files of a folder.
+    """Make the content of a `tokenizer.json` from the vocabulary files of a folder.
 
     Args:
         folder: Folder with `vocab.json` and `merges.txt`; `vocab.txt`; `sentencepiece.bpe.model`
             of an XLM-RoBERTa or a CamemBERT; or `spm.model` of a DeBERTa.
-        name: The class of the tokenizer in `transformers`, which determines how texts are split and
-            which special tokens are added.
-        kind: The `model_type` of its model, if no class is known. None: like GPT-2 or BERT.
+        name: The class of the tokenizer in `transformers`, which determines the splitting of texts
+            and the special tokens. None: `kind` determines them.
+        kind: The `model_type` of the model, if `name` is None. None: like GPT-2 or BERT.
 
     Returns:
-        The content of the file, the class, and whether it adds special tokens.
+        The content of the `tokenizer.json`, the class, and whether texts get special tokens.
 
     Raises:
         FileNotFoundError: If there is no vocabulary, or the class needs a `tokenizer.json`.
@@ -53,16 +53,16 @@ def read_vocabulary(folder: Path, name: str | None, kind: str | None) -> tuple[b
             "`transformers`, which writes one"
         )
     try:
-        found = _from_files(library(), folder, KINDS[name] if name else kind)
+        parts = _from_files(library(), folder, KINDS[name] if name else kind)
     except Exception as error:  # the library raises Exception itself
         raise ValueError(f"the vocabulary in {folder} cannot be read: {error}") from error
-    if found is None:
+    if parts is None:
         raise FileNotFoundError(
             f"{folder} holds no tokenizer: there is neither tokenizer.json, nor vocab.json with "
             "merges.txt, nor vocab.txt, nor sentencepiece.bpe.model of an XLM-RoBERTa or a "
             "CamemBERT, nor spm.model of a DeBERTa"
         )
-    tokenizer, usual, framed = found
+    tokenizer, usual, framed = parts
     ids = tokenizer.get_vocab().values()
     largest, most = max(ids, default=0), len(ids) + MOST_GAPS
     require(largest < most, f"ids of the vocabulary in {folder}", largest, f"below {most:,}")
@@ -70,7 +70,7 @@ def read_vocabulary(folder: Path, name: str | None, kind: str | None) -> tuple[b
 
 
 def _from_files(library, folder, kind):
-    """Return a tokenizer, its usual class, and whether it adds special tokens; or None."""
+    """Return a tokenizer, its class, and whether texts get special tokens; None without files."""
     if (folder / WORDS).is_file() and (folder / MERGES).is_file():
         framed = kind in FRAMED
         return _byte_pairs(library, folder, framed), "GPT2Tokenizer", framed
@@ -89,6 +89,7 @@ def _from_files(library, folder, kind):
 
 
 def _byte_pairs(library, folder, framed):
+    """Make a byte-level tokenizer of GPT-2, or of RoBERTa if `framed`."""
     tokenizer = library.ByteLevelBPETokenizer(str(folder / WORDS), str(folder / MERGES))
     if framed:
         tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>"])
@@ -100,7 +101,7 @@ def _byte_pairs(library, folder, framed):
 
 
 def _words_in_signs(library, path):
-    """Make MPNet's tokenizer: WordPieces inside <s> and </s>."""
+    """Make MPNet's tokenizer: WordPieces, with texts between <s> and </s>."""
     tokenizer = library.BertWordPieceTokenizer(str(path), **MPNET)
     tokenizer.add_special_tokens([library.AddedToken(MPNET["mask_token"], lstrip=True)])
     ends = ((x, tokenizer.token_to_id(x)) for x in (MPNET["sep_token"], MPNET["cls_token"]))
@@ -110,7 +111,7 @@ def _words_in_signs(library, path):
 
 
 def _residues(library, path):
-    """Make ESM's tokenizer: each letter is a token, and so is each run of other characters."""
+    """Make ESM's tokenizer: each known letter is a token; a run of others is one unknown token."""
     pieces = path.read_text(encoding="utf-8").split()
     tokenizer = library.Tokenizer(
         library.models.WordLevel({piece: i for i, piece in enumerate(pieces)}, unk_token="<unk>")
@@ -136,10 +137,10 @@ def _residues(library, path):
 def _fairseq_pieces(library, path, is_camembert):
     """Make XLM-RoBERTa's tokenizer: a SentencePiece model with the special tokens of fairseq.
 
-    CamemBERT's has other tokens in their places, and <s> and </s> after them.
+    CamemBERT's has other tokens (`CAMEMBERT`) instead, and <s> and </s> in the SentencePiece model.
     """
-    first, own = (CAMEMBERT, 1) if is_camembert else (FAIRSEQ, 3)
-    pieces = [*((x, 0.0) for x in first), *_scored_pieces(path)[own:], ("<mask>", 0.0)]
+    first, skipped = (CAMEMBERT, 1) if is_camembert else (FAIRSEQ, 3)
+    pieces = [*((x, 0.0) for x in first), *_scored_pieces(path)[skipped:], ("<mask>", 0.0)]
     tokenizer = _sentence_pieces(library, path, pieces, first.index("<unk>"))
     tokenizer.add_special_tokens([*first, "<s>", "</s>"])
     tokenizer.add_special_tokens([library.AddedToken("<mask>", lstrip=True)])
@@ -171,7 +172,14 @@ def _scored_pieces(path):
 
 
 def _sentence_pieces(library, path, pieces, unknown):
-    """Make a tokenizer of these pieces that normalizes texts like the SentencePiece model."""
+    """Make a unigram tokenizer that normalizes texts like a SentencePiece model.
+
+    Args:
+        library: The module `tokenizers`.
+        path: The SentencePiece model.
+        pieces: Pieces with their scores, in the order of ids.
+        unknown: Id of the unknown piece.
+    """
     model = dict(fields_of(read_bytes(path)))
     kind = dict(fields_of(model.get(2, b""))).get(3, 1)
     require(kind == 1, f"model_type in {path.name}", kind, "1, a unigram model")

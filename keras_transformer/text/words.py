@@ -1,4 +1,4 @@
-"""A tokenizer of whole words, with classes for rare words."""
+"""`WordTokenizer`, a tokenizer with one id per word, and with classes for rare words."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ FILES = ("source.json", "target.json")
 
 
 def word_class(word: str) -> str:
-    """Return the shape of a word: capitals, digits, hyphen, and its last two letters if long.
+    """Return the class of a word: capitals, digits, hyphen, and its last two letters if long.
 
-    Parsers replace rare words by it (Petrov et al. 2006): "Painted" is "<A~ed>", "1,200" is "<0>".
+    "Painted" has the class "<A~ed>", "1,200" the class "<0>". Parsers replace rare words by their
+    classes (Petrov et al. 2006).
     """
     shape = "A" if word[:1].isupper() else "a" if word[:1].isalpha() else ""
     shape += "A" if len(word) > 1 and word.isupper() else ""
@@ -34,13 +35,14 @@ def word_class(word: str) -> str:
 class WordTokenizer(Tokenizer):
     """A tokenizer of texts whose words are separated by spaces, with one id per word.
 
-    A source word that was rare in training gets the id of its `word_class`, or is unknown if the
-    class was rare, too. With probability `sampling` any source word gets the id of its class, so
-    that classes are trained as well. A target word of the training texts has its own id, any other
-    is unknown.
+    A source word that was rare in training gets the id of its `word_class`, or `unk_id` if the
+    class was rare, too. With the probability `sampling`, any source word gets the id of its class,
+    so that classes are trained as well. Each target word of the training texts has an id; others
+    get `unk_id`.
 
     Args:
-        source_words, target_words: The vocabularies, each with the four special tokens first.
+        source_words, target_words: The vocabularies in the order of ids, each beginning with the
+            four tokens `SPECIAL`.
     """
 
     def __init__(self, source_words: Sequence[str], target_words: Sequence[str]):
@@ -60,10 +62,10 @@ class WordTokenizer(Tokenizer):
 
         Args:
             source_texts, target_texts: Texts of words separated by spaces.
-            min_count: Fewest occurrences of a source word, or of a class, that gets an id.
+            min_count: Minimum number of occurrences of a source word, or of a class, to get an id.
 
         Raises:
-            ValueError: If texts are not strings, or `min_count` is not an integer from 1 on.
+            ValueError: If texts are not strings, or `min_count` is not a whole number from 1.
         """
         require_whole("min_count", min_count, 1)
         counts: Counter[str] = Counter()
@@ -73,7 +75,8 @@ class WordTokenizer(Tokenizer):
         for word, count in counts.items():
             classes[word_class(word)] += count
         kept = [
-            sorted(x for x, n in found.items() if n >= min_count) for found in (classes, counts)
+            sorted(x for x, n in word_counts.items() if n >= min_count)
+            for word_counts in (classes, counts)
         ]
         targets = {x for text in checked_texts(target_texts, "target_texts") for x in text.split()}
         source_words = dict.fromkeys([*SPECIAL, *kept[0], *kept[1]])

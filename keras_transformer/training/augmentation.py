@@ -35,10 +35,10 @@ def back_translated(
         options: Further options of `Translator.sample`.
     """
     texts = [text for text in checked_texts(texts) if text.strip()]
-    found = reverse.sample(texts, seed=seed, **options)
+    sources = reverse.sample(texts, seed=seed, **options)
     tag = f"{tag} " if tag else ""
     return [
-        (tag + source, text) for source, text in zip(found, texts, strict=True) if source.strip()
+        (tag + source, text) for source, text in zip(sources, texts, strict=True) if source.strip()
     ]
 
 
@@ -55,8 +55,8 @@ def distilled(
     Args:
         teacher: The teacher, or an ensemble of several.
         texts: Source texts of the training data. Empty texts, and empty translations, give no pair.
-        references: Their translations, to take of the hypotheses the one with the highest BLEU
-            (section 3.3, sequence-level interpolation). None: take all.
+        references: Reference translations: of the hypotheses, only the one with the highest BLEU is
+            taken (section 3.3, sequence-level interpolation). None: all are taken.
         num_hypotheses: Number of translations of each text.
         options: Further options of `Translator.nbest`.
 
@@ -69,14 +69,14 @@ def distilled(
         accepted = f"{len(texts)} texts, one per source"
         require(len(references) == len(texts), "references", f"{len(references)} texts", accepted)
     wide = {"beam_size": max(num_hypotheses, options.pop("beam_size", 4))}
-    found = teacher.nbest(texts, num_hypotheses=num_hypotheses, **wide, **options)
+    nbest_lists = teacher.nbest(texts, num_hypotheses=num_hypotheses, **wide, **options)
     if references is not None:
         metric = bleu_metric(None, teacher.target_language, references, effective_order=True)
     pairs = []
     for i, text in enumerate(texts):
-        written = [x.text for x in found[i] if x.text.strip()]
+        written = [x.text for x in nbest_lists[i] if x.text.strip()]
         if references is not None and written:
-            own = [references[i]]
-            written = [max(written, key=lambda x: metric.sentence_score(x, own).score)]
+            expected = [references[i]]
+            written = [max(written, key=lambda x: metric.sentence_score(x, expected).score)]
         pairs += [(text, x) for x in dict.fromkeys(written) if text.strip()]
     return pairs

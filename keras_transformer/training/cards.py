@@ -25,12 +25,12 @@ LARGE = 1 << 30  # bytes; larger files are named without their hash, which takes
 
 
 def write_run_card(folder: Path, train: Callable, given: Mapping[str, Any]) -> None:
-    """Write the model card of what a run saved, and of its adapter; nothing if it saved no model.
+    """Write the model cards of a run's saved model and of its adapter, if they exist.
 
     Args:
         folder: Folder of the run.
         train: The function that trained.
-        given: Its arguments by name.
+        given: Arguments of that function, by name.
     """
     if not all((folder / name).is_file() for name in (CONFIG, MODEL)):
         return
@@ -51,7 +51,7 @@ def write_run_card(folder: Path, train: Callable, given: Mapping[str, Any]) -> N
 
 
 def command(arguments: list[str]) -> str:
-    """Return a command line without the folders of this machine: of absolute paths the last part.
+    """Return a command line in which absolute paths are replaced by their last part.
 
     Args:
         arguments: `sys.orig_argv`; the first is the Python interpreter.
@@ -98,11 +98,12 @@ def _described(path: Path) -> tuple[str, int, str | None]:
 
 
 def _versions() -> dict[str, str]:
+    """Return the installed versions of the package, Keras, Python and the backend."""
     backend = keras.backend.backend()
     version = ".".join(map(str, sys.version_info[:3]))
-    found = {"keras_transformer": __version__, "keras": keras.__version__, "python": version}
+    versions = {"keras_transformer": __version__, "keras": keras.__version__, "python": version}
     try:
-        found[backend] = importlib.metadata.version(backend)
+        versions[backend] = importlib.metadata.version(backend)
     except importlib.metadata.PackageNotFoundError:  # tensorflow-cpu has another name
-        found[backend] = getattr(sys.modules.get(backend), "__version__", "unknown")
-    return found
+        versions[backend] = getattr(sys.modules.get(backend), "__version__", "unknown")
+    return versions

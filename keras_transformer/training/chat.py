@@ -1,7 +1,7 @@
 """Train a language model on dialogues, so that it replies to messages, and save it.
 
 This is supervised fine-tuning (Ouyang et al. 2022, section 3.5): the loss is on the tokens of the
-replies alone. Whole dialogues share a row, and none sees another.
+replies alone. Several whole dialogues share a row; none attends to another.
 """
 
 from __future__ import annotations
@@ -84,14 +84,14 @@ def train(
         )
     run.save(CausalLM(model, start.tokenizer, start.template, start.search))
     names = {"perplexity": "loss", "val_perplexity": "validation_loss"}
-    losses = {ours: math.log(logs[name]) for name, ours in names.items() if name in logs}
+    losses = {key: math.log(logs[name]) for name, key in names.items() if name in logs}
     run.record(losses | dict(epochs=run.epochs), "training", model)
     shown = ", ".join(f"{name.replace('_', ' ')} {x:.4f}" for name, x in losses.items())
     print(f"{shown} nats per token of the replies; saved to {run.output}")
 
 
 def _packed(run, start, files, path, length):
-    """Return the rows of the dialogues of some files."""
+    """Encode the dialogues of files, and return them packed into rows."""
     eos_id, name = start.model.config.eos_ids[0], path.name
     data = encode_dialogues(
         files, start.tokenizer, start.template, eos_id, length + 1, path.parent, name

@@ -1,10 +1,10 @@
 """Train a small BERT that recognises splice junctions in DNA, with naive Bayes as a baseline.
 
-The data are UCI's (Noordewier et al. 1991): 60 bases, in the middle of which an exon ends (EI), an
-intron ends (IE), or neither (N). A fixed random fifth of the distinct sequences is for testing;
-another tenth chooses the epoch. Each sequence becomes a text of overlapping words of a few bases
-(Ji et al. 2021), for `text_classification`. The saved `TextClassifier` takes the sequences
-themselves.
+The data are UCI's (Noordewier et al. 1991): sequences of 60 bases. In the middle, an exon ends
+(EI), an intron ends (IE), or neither (N). A fixed random fifth of the distinct sequences is for
+testing; another tenth is for validation, which chooses the epoch. Each sequence becomes a text of
+overlapping words of a few bases (Ji et al. 2021), for `text_classification`. The saved
+`TextClassifier` takes the original sequences.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def train(run: TaskRun, sequences: Path, bases: int = 3) -> None:
 
 
 def split(rows: list) -> list[list]:
-    """Return a fifth of the rows for testing, a tenth for validation, and the others."""
+    """Return three parts of the rows: a fifth for testing, a tenth for validation, the rest."""
     order = np.random.default_rng(0).permutation(len(rows))
     ends = [len(rows) // 5, len(rows) * 3 // 10]
     return [[rows[i] for i in part] for part in np.split(order, ends)]

@@ -1,4 +1,4 @@
-"""Training pairs of documents: sentences with those before them."""
+"""Training pairs of documents: sentences together with the sentences before them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ Pairs = list[tuple[str, str]]
 def with_context(
     pairs: Sequence[tuple[str, str]], context_sentences: int, alone: bool = True
 ) -> Pairs:
-    """Return pairs whose sides hold a sentence and those before it, see `in_context`.
+    """Return pairs whose sides hold a sentence and the ones before it, see `in_context`.
 
     Args:
         pairs: (source, target) sentences in their order. A pair with an empty side ends a document.
-        context_sentences: Number of sentences before each, at least 1.
+        context_sentences: Number of previous sentences to join to each, at least 1.
         alone: Whether each sentence also occurs without context, so that a model translates single
             sentences too.
 
     Raises:
-        ValueError: If an item is no pair of texts, the number is out of range, or a sentence has
-            the separator.
+        ValueError: If an item is not a pair of texts, the number is out of range, or a sentence
+            contains the separator.
     """
     filled = [pair if all(x.strip() for x in pair) else ("", "") for pair in checked_pairs(pairs)]
     sides = ([pair[i] for pair in filled] for i in (0, 1))
     windows = zip(*(in_context(side, context_sentences) for side in sides), strict=True)
-    found = [window for window in windows if window[0]]
-    return found + [pair for pair in filled if pair[0]] if alone else found
+    contexts = [window for window in windows if window[0]]
+    return contexts + [pair for pair in filled if pair[0]] if alone else contexts
 
 
 def separated(pairs: Sequence[tuple[str, str]]) -> Pairs:

@@ -1,4 +1,4 @@
-"""Fine-tuning of pretrained models: their new heads, LoRA, and what such a run saves."""
+"""Fine-tuning of pretrained models: new heads, LoRA, and saving of the runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keras_transformer.saved.folder import load_model, load_with_tokenizer, read
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 ADAPTER_FOLDER = "adapter"  # inside the folder of a run with LoRA
-# Options of the tasks that `encoder_for` makes the model of, with their defaults.
+# Options, with their defaults, of tasks whose model comes from `encoder_for`.
 ENCODER = dict(start_from=None, lora_rank=0, vocab_size=8000, d_model=128, num_heads=4)
 
 
@@ -31,12 +31,12 @@ def read_encoder(
     """Load the encoder that a run starts from, in float32, with its tokenizer.
 
     Args:
-        folder: A run of `train --task`, an adapter, or what `import` wrote.
-        family: Class that the encoder must have, or several of which it must have one.
+        folder: Folder of a run of `train --task`, of an adapter, or of an imported model.
+        family: Class that the encoder must have, or a tuple of accepted classes.
         what: Name of the family in error messages.
 
     Raises:
-        ValueError: If the folder is no such encoder.
+        ValueError: If the folder does not hold such an encoder.
     """
     return load_with_tokenizer(folder, what, family, "float32")
 
@@ -71,7 +71,7 @@ def fine_tuned(
     Raises:
         ValueError: If a value is out of range.
     """
-    changes = {"problem_type": None, **changes}  # that of what is trained, not of the start
+    changes = {"problem_type": None, **changes}  # the new task decides, not the start
     config = dataclasses.replace(start.config, head=head, **changes)
     if (config.head, config.labels) == (start.config.head, start.config.labels):
         model = with_config(start, config, precision)
@@ -102,7 +102,7 @@ def encoder_for(
         lowercase: Whether a new tokenizer ignores case and accents.
         new: Further config fields of a new BERT.
         read: Function that loads the encoder and the tokenizer of `start_from`.
-        fields: Config fields of both, such as `labels`.
+        fields: Config fields in both cases, such as `labels`.
     """
     fields = dict(dropout=run.dropout) | fields
     if run.start_from is None:
@@ -119,7 +119,7 @@ def encoder_for(
 def batches_for(
     run: Any, model: EncoderOnly, sequences: Sequence[Sequence[int]], labels: Any, **options: Any
 ) -> SequenceBatches:
-    """Return batches of texts for an encoder; `options` are further ones of `SequenceBatches`."""
+    """Return batches of texts for an encoder; `options` go to `SequenceBatches`."""
     config = model.config
     sizes = dict(tokens_per_batch=run.tokens_per_batch, max_length=config.max_length)
     return SequenceBatches(
@@ -128,7 +128,7 @@ def batches_for(
 
 
 def with_lora(model: Any, lora_rank: int, whole: set[str] | frozenset[str] = frozenset()) -> Any:
-    """Return the model after `enable_lora`; with rank 0, as it was."""
+    """Enable LoRA in a model unless the rank is 0, and return the model."""
     if lora_rank:
         enable_lora(model, lora_rank, whole=whole)
     return model
@@ -137,10 +137,10 @@ def with_lora(model: Any, lora_rank: int, whole: set[str] | frozenset[str] = fro
 def save_run(
     save: Callable[..., None], output: Path, start_from: Path | None, lora_rank: int
 ) -> None:
-    """Save the whole model of a run, and after LoRA also the adapter of the model it started from.
+    """Save the whole model of a run; after LoRA, also its adapter on the model it started from.
 
     Args:
-        save: The `save` of a `CausalLM`, a `TextClassifier` ...
+        save: Method `save` of a `CausalLM`, a `TextClassifier` ...
         output: Folder of the run; the adapter is in its folder `adapter`.
         start_from: Folder that the run started from.
         lora_rank: Rank of the LoRA products; 0: the run had none.
@@ -162,7 +162,7 @@ def fine_tuned_vit(
     """Return a copy of a saved ViT with a new head, and positions for images of another size.
 
     Args:
-        folder: A run of `train --task see`, or what `import` wrote.
+        folder: Folder of a run of `train --task see`, or of an imported ViT.
         image_shape: Height, width and channels of the images.
         num_classes: Number of image classes.
         dropout: Dropout rate in [0, 1).
@@ -170,14 +170,14 @@ def fine_tuned_vit(
         precision: Keras dtype policy.
 
     Raises:
-        ValueError: If the folder is no ViT, or the images do not fit it.
+        ValueError: If the folder does not hold a ViT, or the images do not fit it.
     """
     start = load_model(folder, read_config(folder, "ViT"), None, "float32")
     if not isinstance(start, ViT):
         raise ValueError(f"{folder} is not a saved ViT but a {type(start).__name__}")
     *size, channels = image_shape
-    own = start.config.num_channels
-    require(channels == own, "the channels of the images", channels, f"{own}, as of {folder}")
+    count = start.config.num_channels
+    require(channels == count, "the channels of the images", channels, f"{count}, as of {folder}")
     sized = resized(start, (size[0], size[1]))
     config = dataclasses.replace(sized.config, num_classes=num_classes, dropout=dropout)
     model = ViT(config, dtype=precision)
@@ -186,6 +186,6 @@ def fine_tuned_vit(
     for weight in model.weights:
         if weight.path not in head:
             weight.assign(trained[weight.path])
-    # An adapter brings what the base lacks: the head, and positions of another size.
+    # An adapter stores the weights that its base lacks: the head, and positions of another size.
     moved = {model.embedding.positions.path} if sized.config != start.config else set()
     return with_lora(model, lora_rank, head | moved)

@@ -22,7 +22,7 @@ CHANGES = {"mnist": dict(pixels=1), "cifar10": dict(pixels=4, flip=True)}
 
 
 @task(
-    lambda given: Path("saved_models") / f"vit-{given['dataset']}",
+    lambda arguments: Path("saved_models") / f"vit-{arguments['dataset']}",
     data_folder=None,
     start_from=None,
     lora_rank=0,

@@ -22,7 +22,7 @@ from keras_transformer.training.language_models import compile_for_text, read_st
 from keras_transformer.training.runs import say
 from keras_transformer.training.task import TaskRun, task
 
-VALIDATION = 4096  # most windows that the loss is measured on
+VALIDATION = 4096  # maximum number of windows for the validation loss
 
 
 @task(
@@ -52,16 +52,16 @@ def train(
 
     --start-from takes a saved language model, or one in Hugging Face's layout.
 
-    The last tenth of each file is for validation. Several documents are separated by EOS, and none
-    sees another. The texts can be larger than memory. Run the same command again to resume from
-    the last checkpoint; SIGTERM and Ctrl-C save one. KERAS_BACKEND chooses the backend.
+    The last tenth of each file is for validation. Several documents are separated by EOS; none
+    attends to another. The texts can be larger than memory. Run the same command again to resume
+    from the last checkpoint; SIGTERM and Ctrl-C save one. KERAS_BACKEND chooses the backend.
 
     Args:
         text: A document in UTF-8, or documents in JSON lines (.jsonl) with a text each; may be a
             .gz. Repeatable.
         family: gpt or llama.
         attention: softmax, or linear attention: elu or performer.
-        pieces: Tokens: characters, or bytes (BPE).
+        pieces: Kind of tokens: characters, or bytes (BPE).
         steps: Steps of training.
         steps_per_epoch: Steps between validations.
     """
@@ -121,13 +121,13 @@ def _windows(run, text, tokenizer, start, room):
 
 
 def _model(run, family, vocab_size, attention) -> DecoderOnly:
-    """Make a model of either family; both have the same number of weights."""
+    """Return a new model; a GPT and a LLaMA have about the same number of weights."""
     vocab_size = -(-vocab_size // 8) * 8
     kernel = None if attention == "softmax" else attention
     sizes = run.sizes | dict(max_length=run.length, kernel=kernel)
     if family == "gpt":
         return GPT(GPTConfig(vocab_size, **sizes), dtype=run.precision)
-    # The gated feed-forward has three matrices instead of two.
+    # With three matrices instead of two, the gated feed-forward has 2/3 of the usual width.
     d_ff = 8 * round(run.d_model / 3)
     config = LLaMAConfig(vocab_size, bos_id=0, eos_id=0, d_ff=d_ff, tie_output=True, **sizes)
     return LLaMA(config, dtype=run.precision)

@@ -21,7 +21,7 @@ from keras_transformer.training.fine_tuning import with_lora
 from keras_transformer.training.runs import say
 from keras_transformer.training.task import TaskRun
 
-TEMPLATE = "chatml"  # of models that have no template
+TEMPLATE = "chatml"  # for models without a template
 
 
 def read_start(folder: str | os.PathLike) -> CausalLM:
@@ -66,8 +66,8 @@ def to_train(run: TaskRun, start: CausalLM, new_tokens: bool = False) -> Decoder
     Args:
         run: The run, with its `dropout`, `precision` and `lora_rank`.
         start: The language model.
-        new_tokens: Whether LoRA also trains the tables of the vocabulary: a frozen table never
-            learns tokens that are new.
+        new_tokens: Whether the vocabulary has new tokens. LoRA then also trains its tables, because
+            a frozen table cannot learn new tokens.
 
     Raises:
         ValueError: If a value is out of range.
@@ -82,7 +82,7 @@ def to_train(run: TaskRun, start: CausalLM, new_tokens: bool = False) -> Decoder
 
 
 def compile_for_text(run: TaskRun, model: DecoderOnly, steps: int) -> None:
-    """Compile a language model with AdamW and the mean loss of the labels that count.
+    """Compile a language model with AdamW and the mean loss of all labels but `NO_LABEL`.
 
     Args:
         run: The run, with its `peak_learning_rate`, `warmup_steps` and `weight_decay`.

@@ -30,7 +30,7 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training.fine_tuning import ENCODER, batches_for, encoder_for
 from keras_transformer.training.task import Count, TaskRun, evaluated, task
 
-# Of BERT, RoBERTa and ESM.
+# Names of special tokens in BERT, RoBERTa and ESM.
 UNKNOWN, FIRST, LAST = ("[UNK]", "<unk>"), ("[CLS]", "<s>", "<cls>"), ("[SEP]", "</s>", "<eos>")
 
 
@@ -110,7 +110,7 @@ def batches(
     texts: list[list[str]],
     shuffle: bool = True,
 ) -> SequenceBatches | PretrainingBatches:
-    """Return batches of the kind that `inputs` names; `longest` limits masks of neighbours."""
+    """Return batches of the kind `inputs`; a mask covers up to `longest` neighbouring tokens."""
     config = model.config
     masking = _masking(tokenizer, config.pad_id, longest)
     if inputs not in INPUTS:

@@ -44,11 +44,12 @@ def read_corpora(
     With several pairs of languages, a tag before each source names its target language.
 
     Args:
-        tables: Their options.
+        tables: Options of each corpus.
         folder: Folder that paths are relative to.
         temperature: T of `visits_of`, for corpora without weights.
-        train_size: Maximum number of pairs of each; None: all.
-        context_sentences: Sentences before each that are joined to it, in `documents`; 0: none.
+        train_size: Maximum number of training pairs of each corpus; None: all.
+        context_sentences: Number of previous sentences that are joined to each sentence of a corpus
+            with `documents`; 0: none.
         cleaning: Options of `clean`.
 
     Raises:
@@ -57,15 +58,16 @@ def read_corpora(
         FileNotFoundError: If a file is missing.
     """
     if context_sentences:
-        fits = any(table.documents for table in tables)
+        has_documents = any(table.documents for table in tables)
         accepted = "0 where no corpus has documents = true"
-        require(fits, "context_sentences", context_sentences, accepted)
-    given = folder, train_size, context_sentences, cleaning
-    texts = [x for table in tables for x in _read(table, *given)]
+        require(has_documents, "context_sentences", context_sentences, accepted)
+    texts = [
+        x for table in tables for x in _read(table, folder, train_size, context_sentences, cleaning)
+    ]
     pairs_of_languages = dict.fromkeys(x.languages for x in texts)
-    several = len(pairs_of_languages) > 1
+    is_multilingual = len(pairs_of_languages) > 1
     tags = {x.options.tag: None for x in texts if x.options.tag}
-    if several:
+    if is_multilingual:
         tags |= {tag_of(target): None for _, target in pairs_of_languages}
     _refuse_tags(texts, tags)
     sizes, weights = [len(x.train) for x in texts], [x.options.weight for x in texts]
@@ -76,12 +78,12 @@ def read_corpora(
     _report(texts, visits)
 
     def joined(part):
-        found = []
+        pairs = []
         for text in texts:
-            words = ([tag_of(text.languages[1])] if several else []) + [text.options.tag]
+            words = ([tag_of(text.languages[1])] if is_multilingual else []) + [text.options.tag]
             before = "".join(f"{word} " for word in words if word)
-            found += [(before + source, target) for source, target in getattr(text, part)]
-        return found
+            pairs += [(before + source, target) for source, target in getattr(text, part)]
+        return pairs
 
     tests: dict[str, Pairs] = {}
     for text in texts:
@@ -101,7 +103,7 @@ def read_corpora(
         tests,
         visits=np.repeat(visits, sizes),
         symbols=tuple(x.options.tag for x in texts if x.options.tag),
-        directions={_name(x): x.languages for x in texts} if several else {},
+        directions={_name(x): x.languages for x in texts} if is_multilingual else {},
     )
 
 
@@ -115,7 +117,7 @@ def visits_of(
 
     Args:
         sizes: Number of pairs of each corpus.
-        weights: Weight of each, if the temperature is 1.
+        weights: Weight of each corpus, used if the temperature is 1.
         temperature: T, at least 1; a higher one makes the shares more equal.
     """
     if temperature == 1:
@@ -154,12 +156,13 @@ def _name(text):
 
 
 def _refuse_tags(texts, tags):
+    """Raise ValueError if a source text contains one of the tags."""
     if not tags:
         return
-    found = re.compile("|".join(map(re.escape, tags)))
+    pattern = re.compile("|".join(map(re.escape, tags)))
     for text in texts:
         for source, _ in (*text.train, *text.validation):
-            if match := found.search(source):
+            if match := pattern.search(source):
                 raise ValueError(
                     f"{text.options.source} or its validation text contains {match[0]}, which is "
                     f"a tag: {source!r:.60}"

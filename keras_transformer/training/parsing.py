@@ -66,8 +66,8 @@ def train(
     sizes = dict(num_encoder_layers=run.num_layers, num_decoder_layers=run.num_layers)
     sizes |= dict(d_model=run.d_model, d_ff=2 * run.d_model, num_heads=run.num_heads)
     sizes |= dict(dropout=run.dropout, norm_first=True, share_embeddings=False)
-    vocabularies = tokenizer.source_vocab_size, tokenizer.target_vocab_size
-    model = Transformer(TransformerConfig(*vocabularies, **sizes), dtype=run.precision)
+    config = TransformerConfig(tokenizer.source_vocab_size, tokenizer.target_vocab_size, **sizes)
+    model = Transformer(config, dtype=run.precision)
     optimizer = run.optimizer(run.epochs * len(batches))
     model.compile(optimizer, LabelSmoothedCrossentropy(0.1), metrics=[Perplexity()])
     run.fit(model, batches.dataset(), len(batches), validation_data=validation)
@@ -96,7 +96,7 @@ def _parts(treebank, validation_from, test_from):
 
 
 def _scores(parser, tags, sentences, trees, search):
-    """Return the scores with the constraint, without it, and of right-branching trees."""
+    """Return the scores of parses with and without the constraint, and of right-branching trees."""
     translator = Translator(parser.model, parser.tokenizer)
     lines = {
         "constrained": [linearize(x, tags) for x in parser.parse(sentences, **search)],

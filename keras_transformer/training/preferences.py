@@ -45,7 +45,7 @@ def train(
     loss: str = "sigmoid",
     beta: float = 0.1,
 ) -> None:
-    """Tune a model to preferences; save it, with the share of pairs that it orders right.
+    """Tune a model to preferences; save it, with the share of pairs that it orders correctly.
 
     --start-from takes a translator or a language model.
 
@@ -98,7 +98,8 @@ def batches(
     Args:
         start: The translator or language model.
         path: Preferences in JSON lines.
-        tokens_per_batch: Tokens per batch; at least two texts of the model's length.
+        tokens_per_batch: Maximum tokens per batch; raised to twice the model's `max_length` if it
+            is less.
         options: Further options of `PreferenceBatches`.
     """
     pairs, config = read_preferences(path), start.model.config
@@ -128,5 +129,6 @@ def _like(start, model):
     """Return a translator or language model like `start` with another model."""
     if isinstance(start, CausalLM):
         return CausalLM(model, start.tokenizer, start.template, start.search)
-    languages = start.source_language, start.target_language
-    return Translator(model, start.tokenizer, *languages, start.search)
+    return Translator(
+        model, start.tokenizer, start.source_language, start.target_language, start.search
+    )

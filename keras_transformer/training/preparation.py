@@ -28,12 +28,12 @@ from keras_transformer.training.terms import with_terms
 from keras_transformer.translate.translator import Translator
 
 Pairs = list[tuple[str, str]]
-OF_TRAINING = ("dropout", "layer_drop", "guided_alignment")  # fields of a config
+OF_TRAINING = ("dropout", "layer_drop", "guided_alignment")  # config fields that a run may change
 
 
 @dataclasses.dataclass(frozen=True)
 class RunSetup:
-    """The tokenizer and sizes of a run, and the translator that it starts from, or None."""
+    """Tokenizer, model class and config of a run, and its start: a translator, or None."""
 
     start: Translator | None
     family: type
@@ -54,7 +54,7 @@ def read_text(
 
     Args:
         options: Options of the run.
-        data_folder: Folder of the files of a corpus that the options name.
+        data_folder: Folder with the files of the corpora that the options name.
         files: Files of the user's own text, by part: "train", "validation", "test".
 
     Raises:
@@ -65,10 +65,11 @@ def read_text(
         for name, paths in files.items():
             accepted = "left out: the recipe names its corpora"
             require(not paths, f"--{name}", [str(x) for x in paths or ()], accepted)
-        languages = options.source_language, options.target_language
-        tables = checked(options.corpora, options.temperature, *languages)
-        given = data_folder or Path(), options.temperature, options.train_size
-        corpus = read_corpora(tables, *given, options.context_sentences, **cleaning)
+        tables = checked(
+            options.corpora, options.temperature, options.source_language, options.target_language
+        )
+        settings = data_folder or Path(), options.temperature, options.train_size
+        corpus = read_corpora(tables, *settings, options.context_sentences, **cleaning)
         pairs = corpus.train
     else:
         corpus = _corpus(options, data_folder, files)
@@ -114,7 +115,7 @@ def prepare_run(
     start = Translator.load(start_from, "float32")
     _check_start(options, start.tokenizer, start_from)
     if corpus.directions:  # each source names its target language
-        tokenizer = _unchosen(start.tokenizer, corpus.directions.values())
+        tokenizer = _tokenizer_for(start.tokenizer, corpus.directions.values())
     else:
         languages = start.source_language or languages[0], start.target_language or languages[1]
         tokenizer = start.tokenizer.between(*languages)
@@ -129,12 +130,12 @@ def _check_start(options, tokenizer, start_from):
     needs = {"context_sentences": reads_context, "inline_terms": reads_terms}
     for name, reads in needs.items():
         accepted = f"a translator that was trained with {name}"
-        fits = not getattr(options, name) or reads(tokenizer)
-        require(fits, "start_from", str(start_from), accepted)
+        can_read = not getattr(options, name) or reads(tokenizer)
+        require(can_read, "start_from", str(start_from), accepted)
 
 
 def _changes(options, config):
-    """Return the fields that training can change without changing the weights."""
+    """Return the config fields of `OF_TRAINING` that the recipe sets."""
     changes = {name: options.model[name] for name in OF_TRAINING if name in options.model}
     known = {field.name for field in dataclasses.fields(config)}
     for name in [x for x in changes if x not in known]:
@@ -143,8 +144,8 @@ def _changes(options, config):
     return changes
 
 
-def _unchosen(tokenizer, directions):
-    """Return a tokenizer that reads tags of the target languages of these directions."""
+def _tokenizer_for(tokenizer, directions):
+    """Return the tokenizer of `start_from` without a language pair: tags name target languages."""
     known = isinstance(tokenizer, SentencePieceTokenizer | MarianTokenizer)
     languages = tokenizer.target_languages if known else ()
     for _, target in directions:
@@ -157,6 +158,7 @@ def _unchosen(tokenizer, directions):
 
 
 def _tokenizer(options, corpus, pairs):
+    """Train the tokenizer of a run on its training pairs."""
     directions = corpus.directions.values()
     sources, targets = zip(*pairs, strict=True)
     symbols = [*corpus.symbols, *(TERM_TAGS if options.inline_terms else ())]
@@ -176,18 +178,20 @@ def _tokenizer(options, corpus, pairs):
 
 
 def _config(options, tokenizer):
+    """Return the config of a new model for a tokenizer."""
     shared = {"share_embeddings": options.shared_vocabulary}
-    own = dict(
+    vocabulary = dict(
         source_vocab_size=tokenizer.source_vocab_size,
         target_vocab_size=tokenizer.target_vocab_size,
         pad_id=tokenizer.pad_id,
         bos_id=tokenizer.bos_id,
         eos_id=tokenizer.eos_id,
     )
-    return TransformerConfig.from_dict(own | shared | options.model)
+    return TransformerConfig.from_dict(vocabulary | shared | options.model)
 
 
 def _corpus(options, data_folder, files):
+    """Return the corpus of a run: a built-in one, or text files."""
     languages = dict(
         source_language=options.source_language, target_language=options.target_language
     )
@@ -205,5 +209,6 @@ def _corpus(options, data_folder, files):
         pairs[name] = read_pairs(*paths, **languages) if paths else []
     tests = {"test": pairs["test"]} if pairs["test"] else {}
     train_pairs = pairs["train"][: options.train_size]
-    parts = train_pairs, pairs["validation"], tests
-    return Corpus("files", *languages.values(), *parts, has_documents=True)
+    return Corpus(
+        "files", *languages.values(), train_pairs, pairs["validation"], tests, has_documents=True
+    )

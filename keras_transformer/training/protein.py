@@ -103,7 +103,7 @@ def _fit(run, model, batches, epochs, metric):
 
 
 def _residues(parts):
-    """Return a tokenizer with one word per residue, framed by [CLS] and [SEP], and its ids."""
+    """Return a tokenizer with a word for each residue, its size and ids of special tokens."""
     spaced = (" ".join(residues) for residues, _ in parts["train"])
     tokenizer = TextTokenizer.train(spaced, "wordpiece", 64, lowercase=False)
     pad_id, mask_id, *special = map(tokenizer.id_of, SPECIAL)

@@ -101,7 +101,7 @@ def _questions(questions_file, split_file):
 
 
 def _read_start(shared_words, folder):
-    """Load the encoder to start from; with `shared_words`, it has a type for these."""
+    """Load the encoder to start from; with `shared_words`, it has a token type for them."""
     if not shared_words:
         return read_encoder(folder, (BERT, DeBERTa), "BERT or DeBERTa")
     model, tokenizer = read_encoder(folder, BERT, "BERT")

@@ -11,7 +11,7 @@ from typing import Any
 from keras_transformer.config import TransformerConfig, check_names, check_types, known, require
 from keras_transformer.training.corpus_options import checked
 
-FOLDER = Path(__file__).parent / "recipes"  # of the built-in recipes
+FOLDER = Path(__file__).parent / "recipes"  # folder of the built-in recipes
 MONITORS = ("val_bleu", "val_loss")
 DECAYS = ("inverse_sqrt", "linear", "cosine", "cooldown")
 _TABLES = ("model", "distribution")
@@ -36,8 +36,9 @@ class TranslationRecipe:
             that the command names.
         corpora: Several corpora in place of `corpus`: tables of
             `training.corpus_options.CorpusOptions`.
-        temperature: T by which small ones of the `corpora` occur more often in an epoch, if none
-            has a weight: shares are proportional to n^(1/T) of n pairs, from 1 (off) to 1,000.
+        temperature: T of the `corpora`, from 1 (off) to 1,000, if none has a weight: the share of a
+            corpus of n pairs in an epoch is proportional to n^(1/T), so small ones occur more
+            often.
         source_language: Language code such as "en".
         target_language: Language code such as "de".
         train_size: Maximum number of training pairs, of each of the `corpora`; None: all.
@@ -51,12 +52,12 @@ class TranslationRecipe:
         subword_sampling: Rate of BPE-dropout, or alpha of unigram sampling, in training; 0: off.
         inline_terms: Share of the training sources that carry translations of some of their words,
             so that the model learns to use a glossary, see `training.terms.with_terms`; 0: none.
-        context_sentences: Sentences before each of its document that are read and translated with
-            it, see `text.context.in_context`; an empty line of both text files ends a
-            document. Each sentence also occurs alone. 0: none.
+        context_sentences: Number of previous sentences of its document with which each sentence is
+            read and translated, see `text.context.in_context`; an empty line in both text files
+            ends a document. Each sentence also occurs alone. 0: none.
         model: Fields of `TransformerConfig` other than vocabulary sizes and special ids. A run that
-            starts from a translator has its sizes; only `dropout`, `layer_drop` and
-            `guided_alignment` change it.
+            starts from a translator keeps that model's fields, except for `dropout`, `layer_drop`
+            and `guided_alignment` if given here.
         tokens_per_batch: Maximum tokens per side of a batch, padding included.
         num_buckets: Maximum number of batch shapes.
         packed_length: Length of rows that several pairs share, at most `tokens_per_batch`; all
@@ -68,10 +69,11 @@ class TranslationRecipe:
         warmup_steps: Updates until the peak.
         decay: Decay after the peak: "inverse_sqrt" (the paper); or "linear", "cosine" or "cooldown"
             to zero at the last epoch, see `WarmupSchedule`.
-        clip_norm: Largest norm of the gradient of all weights, by which a longer one is divided
-            (Pascanu et al. 2013, algorithm 1); None: no limit.
+        clip_norm: Maximum norm of the gradient of all weights; a longer gradient is scaled down to
+            it (Pascanu et al. 2013, algorithm 1). None: no limit.
         weight_decay: Share of the weights that is subtracted in each update, times the learning
-            rate (Loshchilov and Hutter 2019, algorithm 2), in [0, 1); biases and norms are spared.
+            rate (Loshchilov and Hutter 2019, algorithm 2), in [0, 1); biases and norms are
+            excluded.
         label_smoothing: Label smoothing in [0, 1).
         r_drop: Weight of the divergence of two passes with different dropout (R-Drop, Liang et al.
             2021), such as 5, which doubles the time of a step; 0: one pass.
@@ -88,7 +90,7 @@ class TranslationRecipe:
         ema_decay: Decay per update of an exponential moving average of the weights (Polyak and
             Juditsky 1992; Tarvainen and Valpola 2017, equation 1), such as 0.999, in [0, 1); in
             update n it is at most n / (n + 9). The average is saved in place of the mean of the
-            last checkpoints; validation in training is without it. 0: none.
+            last checkpoints; validation during training does not use it. 0: none.
         beam_size: Beam size of the translations.
         length_penalty: Length penalty of the translations.
         seed: Seed of weights, dropout, order and sampling.
@@ -144,8 +146,8 @@ class TranslationRecipe:
         for name, least in _LEAST.items():
             value = getattr(self, name)
             require(value is None or value >= least, name, value, f"at least {least}")
-        for name, (accepted, fits) in _RANGES.items():
-            require(fits(getattr(self, name)), name, getattr(self, name), accepted)
+        for name, (accepted, is_accepted) in _RANGES.items():
+            require(is_accepted(getattr(self, name)), name, getattr(self, name), accepted)
         for name, choices in _CHOICES.items():
             require(getattr(self, name) in choices, name, getattr(self, name), f"one of {choices}")
         checked(self.corpora, self.temperature, self.source_language, self.target_language)
@@ -155,15 +157,15 @@ class TranslationRecipe:
         check_types(Distribution, self.distribution, "distribution.")
         if self.packed_length is not None:
             accepted = f"from 1 to tokens_per_batch={self.tokens_per_batch}"
-            fits = 1 <= self.packed_length <= self.tokens_per_batch
-            require(fits, "packed_length", self.packed_length, accepted)
+            in_range = 1 <= self.packed_length <= self.tokens_per_batch
+            require(in_range, "packed_length", self.packed_length, accepted)
         if self.model.get("guided_alignment"):
             self.check_guided("with model.guided_alignment")
         if self.monitor == "val_bleu" and self.patience is not None:
             require(self.bleu_every >= 1, "bleu_every", self.bleu_every, "at least 1 for val_bleu")
 
     def check_guided(self, when: str) -> None:
-        """Refuse options that guided alignment excludes: its labels are of tokens that stay.
+        """Raise ValueError if an option is set that does not work with guided alignment.
 
         Args:
             when: When the alignment is guided, for the message.

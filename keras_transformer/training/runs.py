@@ -36,6 +36,8 @@ SIGNALS = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "Ctrl-C"}
 
 
 class _Signalled(BaseException):
+    """Raised in a run when a signal ends it."""
+
     def __init__(self, number: int):
         self.number = number
 
@@ -63,13 +65,13 @@ def run_into(
     """Return a decorator for a function that trains into its argument `output`, a folder.
 
     The folder is locked during the run: a second run into it fails at once. SIGTERM and Ctrl-C end
-    the run with exit status 143 or 130 and one line on stderr about the saved state. A `precision`
-    that this machine does not compute in becomes float32.
+    the run with exit status 143 or 130 and one line on stderr about the saved state. If `precision`
+    would be slower than float32 on this machine, float32 is used.
 
     Args:
         default: Function from the arguments to `output`, called if that is None.
-        joins: Whether the function joins the processes that the environment names. Others refuse
-            several: each would train alone into the same folder.
+        joins: Whether the function joins the processes that the environment names. If not, several
+            processes are refused: each would train alone into the same folder.
     """
 
     def decorate(train):
@@ -79,12 +81,12 @@ def run_into(
         def run(*arguments, **options):
             bound = signature.bind(*arguments, **options)
             bound.apply_defaults()
-            given = bound.arguments
-            if given["output"] is None:
-                given["output"] = default(given)
-            if "precision" in given:
-                given["precision"] = usable_precision(given["precision"])
-            folder, place = given["output"], place_in(os.environ)
+            values = bound.arguments
+            if values["output"] is None:
+                values["output"] = default(values)
+            if "precision" in values:
+                values["precision"] = usable_precision(values["precision"])
+            folder, place = values["output"], place_in(os.environ)
             if place.count > 1 and not joins:
                 raise NotImplementedError(
                     f"this task trains in one process, got {place.count} (as `keras-transformer "
@@ -97,19 +99,19 @@ def run_into(
                         with memory_errors():
                             result = train(*bound.args, **bound.kwargs)
                         if place.index == 0:
-                            write_run_card(folder, train, given)
+                            write_run_card(folder, train, values)
                         return result
                 except _Signalled as signalled:
                     number = signalled.number
                 except BaseException as error:
                     leave()  # the others, which wait for this process, end too
                     if isinstance(error, MemoryError):
-                        saved = _what_is_saved(folder, given.get("overwrite", False))
+                        saved = _what_is_saved(folder, values.get("overwrite", False))
                         raise MemoryError(f"{in_one_line(error)}; {saved}") from error
                     raise
                 for other in SIGNALS:
                     signal.signal(other, signal.SIG_IGN)
-                saved = _what_is_saved(folder, given.get("overwrite", False))
+                saved = _what_is_saved(folder, values.get("overwrite", False))
                 say(f"stopped by {SIGNALS[number]}; {saved}")
                 gc.collect()  # ends the processes that make batches; the traceback kept them alive
                 raise SystemExit(128 + number)
@@ -140,7 +142,7 @@ def fit(
     except TrainingStopped:
         if _signals.number is None and current().count == 1:  # not stopped by a signal
             raise
-        # Or another process was stopped by one.
+        # A signal stopped this process or another one.
         raise _Signalled(_signals.number or signal.SIGTERM) from None
     finally:
         _signals.checkpoints = None
@@ -149,7 +151,7 @@ def fit(
 def schedule_for(
     peak: float, warmup_steps: int, total_steps: int, decay: str = "linear"
 ) -> WarmupSchedule:
-    """Return a warmup and a decay over a run; a warmup that does not fit takes a tenth of it.
+    """Return a schedule of warmup and decay; a warmup longer than the run becomes a tenth of it.
 
     Args:
         peak: Highest learning rate.
@@ -184,10 +186,10 @@ def main(train: Callable) -> None:
 
     # typer reads the options from the signature.
     keyword = inspect.Parameter.KEYWORD_ONLY
-    own = inspect.signature(train, eval_str=True).parameters.values()
-    own = [x.replace(kind=keyword) for x in own]
+    parameters = inspect.signature(train, eval_str=True).parameters.values()
+    parameters = [x.replace(kind=keyword) for x in parameters]
     debug = inspect.Parameter("debug", keyword, default=False, annotation=_Debug)
-    command.__signature__ = inspect.Signature([*own, debug])
+    command.__signature__ = inspect.Signature([*parameters, debug])
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command()(command)
     app()
@@ -224,10 +226,11 @@ def _handled() -> Iterator[None]:
 
 
 def _what_is_saved(folder, overwrites):
-    found = latest(folder / CHECKPOINTS)
-    if found is None:
+    """Return a sentence about the state that a stopped run can resume from."""
+    checkpoint = latest(folder / CHECKPOINTS)
+    if checkpoint is None:
         return f"nothing is saved in {folder}: the same command starts over"
-    state = read_state(found)
+    state = read_state(checkpoint)
     epoch, step = len(state["history"]), state.get("step")
     place = f"step {step} of epoch {epoch + 1}" if step else f"the end of epoch {epoch}"
     command = "the same command" + (" without --overwrite" if overwrites else "")

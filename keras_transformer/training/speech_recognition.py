@@ -28,7 +28,7 @@ from keras_transformer.training.task import Count, TaskRun, task
 
 CLIPS = Path("fsdd") / "recordings.tar.gz"  # in the folder of the data sets
 RATE, MELS = 8000, 40
-LANGUAGE = "en"  # of a multilingual Whisper
+LANGUAGE = "en"  # for a multilingual Whisper
 
 
 @task(
@@ -79,7 +79,7 @@ def train(run: TaskRun, held_out: str | None = None, words: Count = 1) -> None:
     model.compile(optimizer, loss, metrics=[Perplexity(NO_LABEL)])
     run.fit(model, iter(batches), len(batches))
 
-    # As trained: clips of any length, also if those of --start-from were padded to 30 seconds.
+    # Clips have any length, as in this training, even if --start-from pads them to 30 seconds.
     hearing = dataclasses.replace(hearing, pads_clips=False)
     transcriber = Transcriber(model, tokenizer, hearing)
     scores = _scores(transcriber, tests, places)
@@ -93,7 +93,7 @@ def train(run: TaskRun, held_out: str | None = None, words: Count = 1) -> None:
 
 
 def _scores(transcriber, tests, places):
-    """Return the share of correct texts and, if clips have several words, how far these are off."""
+    """Return the share of correct texts; for clips of several words, also the error of times."""
     options = dict(batch_size=100, language=LANGUAGE if transcriber.languages else None)
     texts = transcriber.transcribe([x.samples for x in tests], **options)
     right = [i for i, x in enumerate(tests) if x.text == texts[i]]
@@ -107,7 +107,7 @@ def _scores(transcriber, tests, places):
 
 
 def _made(words):
-    """Return the tokenizer of letters, and the config of a model whose sizes are still open."""
+    """Return a tokenizer of letters, and a config whose sizes are set later."""
     tokenizer = TextTokenizer.train([*DIGITS, " " * (words > 1)], "characters")
     size, longest = tokenizer.vocab_size, max(map(len, DIGITS)) * words + words - 1
     ids = dict(pad_id=size, bos_id=size + 1, eos_id=tokenizer.id_of("<|endoftext|>"))

@@ -99,7 +99,7 @@ def _features(recording):
 
 
 def _shares_right(judge, synthesizer, tests):
-    """Return the shares of words right among real, resynthesized and synthesized clips."""
+    """Return the share of correct words: of real, resynthesized and synthesized clips."""
     sounds = {
         "real": [(x.samples, x.text) for x in tests],
         "griffin_lim": [(from_log_mel(_features(x), RATE), x.text) for x in tests],

@@ -1,8 +1,8 @@
 """The skeleton of the tasks' training flows: the options and the steps that they share.
 
-A flow is a function of a `TaskRun` and of the options of its task alone. The help of an option is
-its line in the docstring; an argument `train_file` or `text_files` is the option `--train` or
-`--text`.
+A flow is a function whose arguments are a `TaskRun` and the task's own options. The help of an
+option is its line in the docstring; an argument `train_file` or `text_files` is the option
+`--train` or `--text`.
 
 ```python
 @task(d_model=128, num_layers=2, num_heads=4, dropout=0.1, epochs=5, ...)
@@ -102,7 +102,7 @@ class TaskRun:
 
     def __init__(self, **options: Any):
         vars(self).update(options)
-        self.seconds = 0.0  # of training, in all calls of `fit`
+        self.seconds = 0.0  # seconds of training, in all calls of `fit`
         keep_compilations()
         check_lora(self.lora_rank, self.start_from)
 
@@ -125,7 +125,7 @@ class TaskRun:
             options: Further options of `adam`.
         """
         warmup_steps = self.warmup_steps
-        if warmup_steps is None:  # of a task without this option
+        if warmup_steps is None:  # the task has no such option
             warmup_steps, steps = max(1, steps // 10), 1 + steps
         return adam(schedule_for(self.peak_learning_rate, warmup_steps, steps), **options)
 
@@ -148,9 +148,9 @@ class TaskRun:
             options["validation_steps"] = len(validation)
         options.setdefault("epochs", vars(self).get("epochs"))
         options |= dict(steps_per_epoch=steps, shuffle=steps is None, verbose=2)
-        begun = time.monotonic()
+        start = time.monotonic()
         history = model.fit(data, **options).history
-        self.seconds += time.monotonic() - begun
+        self.seconds += time.monotonic() - start
         return history
 
     def fit_rows(
@@ -162,11 +162,11 @@ class TaskRun:
         identity: Mapping[str, Any],
         **options: Any,
     ) -> dict[str, float]:
-        """Fit a language model from its last checkpoint on; return the logs of the last epoch.
+        """Fit a language model, resuming from its last checkpoint; return the last epoch's logs.
 
         Args:
             model: The compiled model; it ends with the weights of the last checkpoint.
-            batches: Data with `batches(first_step)`, `rows` and `length`, such as `Windows`.
+            batches: Data with `batches(first_step)` and `length`, such as `Windows`.
             steps_per_epoch: Batches per epoch.
             epochs: Total number of epochs.
             identity: Plain values that identify the run, see `Checkpoints`.
@@ -179,7 +179,8 @@ class TaskRun:
         options |= dict(steps_per_epoch=steps_per_epoch, epochs=epochs, callbacks=[progress])
         runs.fit(model, batches.batches, checkpoints, **options)
         load_weights(checkpoints.paths()[-1], model)
-        self.seconds = sum(logs["seconds"] for logs in checkpoints.history)  # of all its parts
+        # The seconds before a resume count, too.
+        self.seconds = sum(logs["seconds"] for logs in checkpoints.history)
         return checkpoints.history[-1]
 
     def save(self, saved: Any) -> None:
@@ -196,7 +197,7 @@ class TaskRun:
 
         Args:
             scores: Plain values by name.
-            name: Name of what was measured, such as "test"; None: there is nothing else.
+            name: Name of what was measured, such as "test"; None: the file holds only these scores.
             model: The trained model, to add its size, the seconds of training and the backend.
         """
         scores = dict(scores)
@@ -216,9 +217,9 @@ def evaluated(model: keras.Model, batches: Any) -> dict[str, float]:
 
 
 def task(folder: Callable[[dict[str, Any]], Path] | None = None, **defaults: Any) -> Callable:
-    """Return a decorator that makes the function to call, or to give to Typer, of a flow.
+    """Return a decorator that turns a flow into a function for callers and for Typer.
 
-    Its arguments are those of the flow and the shared ones. It runs as `run_into` says.
+    The function's arguments are those of the flow and the shared ones. It runs as `run_into` says.
 
     Args:
         folder: Function from the arguments to `output`, if that is not given.

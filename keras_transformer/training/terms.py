@@ -1,4 +1,4 @@
-"""Training pairs whose sources carry the translations of some of their words."""
+"""Training pairs whose sources contain the translations of some of their words."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from keras_transformer.text.glossary import spaced, tagged, without_tags
 from keras_transformer.text.tokenizer import checked_pairs
 
 Pairs = list[tuple[str, str]]
-FREQUENT = 0.05  # share of the texts from which on a word is no term
+FREQUENT = 0.05  # a word in this share of the texts or more is no term
 MOST = 3  # terms of a sentence
 _WORD = re.compile(r"[^\W\d_]+|\S")
 
 
 def with_terms(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) -> Pairs:
-    """Return training pairs, of which some sources carry translations of one to three words.
+    """Return training pairs; some sources contain translations of one to three of their words.
 
     A translator that is trained on them learns to copy what `Glossary.inlined` writes into a source
     (Dinu et al. 2019, "Training Neural Machine Translation To Apply Terminology Constraints": the
@@ -35,11 +35,10 @@ def with_terms(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) ->
         seed: Seed of the draws.
 
     Raises:
-        ValueError: If `share` is out of range, an item is no pair of texts, or a text has a tag of
-            terms.
+        ValueError: If `share` is out of range, an item is not a pair of texts, or a text contains a
+            tag of terms.
     """
-    fits = is_number(share) and 0 <= share <= 1
-    require(fits, "share", share, "in [0, 1]")
+    require(is_number(share) and 0 <= share <= 1, "share", share, "in [0, 1]")
     pairs = checked_pairs(pairs)
     without_tags(itertools.chain.from_iterable(pairs), "pairs")
     if not share or not any(source.strip() and target.strip() for source, target in pairs):
@@ -48,7 +47,7 @@ def with_terms(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) ->
     named = [[[x.group().casefold() for x in text] for text in side] for side in words]
     rare = [_rare(side) for side in named]
     links = align_tokens(*map(_numbered, named))
-    generator, found = np.random.default_rng(seed), []
+    generator, new_pairs = np.random.default_rng(seed), []
     for i, (source, target) in enumerate(pairs):
         terms = [
             (words[0][i][place].span(), words[1][i][t].group())
@@ -61,8 +60,8 @@ def with_terms(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) ->
         if generator.random() < share:
             for (start, end), form in reversed(chosen):
                 source = source[:start] + tagged(source[start:end], form) + source[end:]
-        found.append((spaced(source), target))
-    return found
+        new_pairs.append((spaced(source), target))
+    return new_pairs
 
 
 def _rare(texts):

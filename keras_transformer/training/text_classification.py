@@ -94,7 +94,7 @@ def _labelled(*files: Path) -> tuple[dict[str, Labelled], list[str]]:
         titles, *pairs = read_pairs(path) or [("", "")]
         require(len(pairs) > 0, f"texts below the column names in {path}", 0, "one or more")
         texts, names = zip(*pairs, strict=True)
-        labels = labels or sorted(set(names))  # those of the training file
+        labels = labels or sorted(set(names))  # the first file, the one for training, decides
         require(len(labels) > 1, f"labels in {path}", tuple(labels), "two or more")
         accepted = "column names, without a label"
         require(titles[1] not in labels, f"line 1 of {path}", titles[1], accepted)

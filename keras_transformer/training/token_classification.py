@@ -51,11 +51,11 @@ def train(run: TaskRun, train_file: Path, test_file: Path) -> None:
         run, "token_classification", texts, lowercase=False, new=new, **head
     )
 
-    # The first piece of each word carries its tag.
+    # The first piece of each word has the label of its tag.
     encoded = tokenizer.encode_words(words, model.config.max_length)
     numbers = [numbered(sentence, labels, train_file) for sentence in tags]
-    labelled = [ids for ids, _ in encoded], labels_of_tokens(encoded, numbers)
-    batches = batches_for(run, model, *labelled, pad_label=NO_LABEL)
+    ids, token_labels = [x[0] for x in encoded], labels_of_tokens(encoded, numbers)
+    batches = batches_for(run, model, ids, token_labels, pad_label=NO_LABEL)
     model.compile(
         run.optimizer(run.epochs * len(batches)),
         LabelSmoothedCrossentropy(0.0, NO_LABEL),

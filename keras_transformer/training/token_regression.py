@@ -40,14 +40,14 @@ def train(run: TaskRun, train_file: Path, test_file: Path) -> None:
 
     # The first piece of each word carries its number.
     encoded = tokenizer.encode_words(words, model.config.max_length)
-    labels = [_labels(*both) for both in zip(encoded, numbers, strict=True)]
+    labels = [_labels(*row) for row in zip(encoded, numbers, strict=True)]
     batches = batches_for(run, model, [ids for ids, _ in encoded], labels)
     model.compile(run.optimizer(run.epochs * len(batches)), MaskedSquaredError())
     run.fit(model, batches.dataset(), len(batches))
 
     regressor = TokenRegressor(model, tokenizer)
-    found = [x for row in regressor.regress_words(test_words) for x in row]
-    errors = np.array(found) - np.concatenate(test_numbers)
+    predicted = [x for row in regressor.regress_words(test_words) for x in row]
+    errors = np.array(predicted) - np.concatenate(test_numbers)
     scores = {"mean_squared_error": float(np.nanmean(errors**2))}
     run.save(regressor)
     run.record(scores, "test", model)
@@ -61,15 +61,15 @@ def _read(path):
     for row in texts:
         try:
             numbers.append(np.array(row, "float32"))
-            fits = np.isfinite(numbers[-1]).all()
+            are_finite = np.isfinite(numbers[-1]).all()
         except ValueError:
-            fits = False
-        require(fits, f"the numbers of words in {path}", list(row), "finite numbers")
+            are_finite = False
+        require(are_finite, f"the numbers of words in {path}", list(row), "finite numbers")
     return words, numbers
 
 
 def _labels(encoded, numbers):
-    """Return the number of each token: that of its word for the first of a word, else NaN."""
+    """Return a number for each token: its word's for the first token of a word, else NaN."""
     ids, starts = encoded
     row = np.full(len(ids), np.nan, "float32")
     kept = np.less(starts, len(ids))

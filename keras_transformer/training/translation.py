@@ -44,7 +44,7 @@ ADDED |= {"corpora": [], "temperature": 1.0, "inline_terms": 0.0}
 ADDED |= {"context_sentences": 0}
 
 
-@run_into(lambda given: Path("saved_models") / Path(given["recipe"]).stem, joins=True)
+@run_into(lambda arguments: Path("saved_models") / Path(arguments["recipe"]).stem, joins=True)
 def train(
     recipe: str = "grammar",
     output: Path | None = None,
@@ -60,11 +60,14 @@ def train(
 ) -> None:
     """Train a translator and save it with its tokenizer and its measured quality.
 
-    The arguments are the options of `keras-transformer train`, which describes them.
+    The arguments are the options of `keras-transformer train`, which describes them. `runs.fit`
+    calls `Checkpoints.fit`, which calls `fit` of the model; `models/training_step.py` lists the
+    calls of each training step.
     """
     keep_compilations()
-    options, folder = read_recipe(recipe, changes), output
-    # Checkpoints and metrics record the precision that is computed in.
+    options = read_recipe(recipe, changes)
+    folder = output  # never None here: `run_into` sets it
+    # Checkpoints and metrics record the precision that is used.
     precision = usable_precision(options.precision)
     options = dataclasses.replace(options, precision=precision)
     if start_from and not start_from.is_dir():
@@ -79,7 +82,7 @@ def train(
     corpus, pairs = read_text(options, data_folder, files)
     setup = prepare_run(options, corpus, pairs, start_from)
     _agree(team, options, {"training": pairs, "validation": corpus.validation}, setup)
-    spread = Spread()
+    spread = Spread()  # one device, all rows
     if options.distribution or team.count > 1:
         spread = distribute(**options.distribution)
     batches, validation = _batches(options, corpus, pairs, setup, spread.data)
@@ -94,7 +97,7 @@ def train(
     )
     if overwrite and team.index == 0:  # only now that all arguments are checked
         removed(*(folder / name for name in OF_A_RUN))
-    team.exchange(None)  # all see the folder without what is removed
+    team.exchange(None)  # a barrier: now all see the folder without old files
     checkpoints = _checkpoints(options, folder, setup, len(pairs), total_steps, team)
     progress = Progress(batches.num_tokens / len(batches), checkpoints=checkpoints)
     events = folder / "tensorboard" if tensorboard and team.index == 0 else None
@@ -139,7 +142,7 @@ def _facts(options, translator, checkpoints, batches):
 
 
 def _agree(team, options, texts, setup):
-    """Check that all processes train one model on one text."""
+    """Check that all processes have the same options, texts and tokenizer."""
     if team.count > 1:
         facts = {f"option {name}": value for name, value in options.to_dict().items()}
         for name, pairs in texts.items():
@@ -151,7 +154,7 @@ def _agree(team, options, texts, setup):
 
 
 def _batches(options, corpus, pairs, setup, divisible_by):
-    """Return the batches for training and validation, of a few shapes; packed, of one."""
+    """Return the batches for training and validation: of a few shapes, or of one if packed."""
     row = options.packed_length or options.tokens_per_batch
     budget = dict(
         tokens_per_batch=options.tokens_per_batch,
@@ -162,9 +165,9 @@ def _batches(options, corpus, pairs, setup, divisible_by):
         divisible_by=divisible_by,
     )
     tokenizer = setup.tokenizer
-    own = dict(sampling=options.subword_sampling, visits=corpus.visits)
-    own |= dict(aligned=getattr(setup.config, "guided_alignment", 0) > 0)
-    batches = TokenBatches(pairs, tokenizer, **own, **budget)
+    train_options = dict(sampling=options.subword_sampling, visits=corpus.visits)
+    train_options |= dict(aligned=getattr(setup.config, "guided_alignment", 0) > 0)
+    batches = TokenBatches(pairs, tokenizer, **train_options, **budget)
     return batches, TokenBatches(corpus.validation, tokenizer, shuffle=False, **budget)
 
 
@@ -250,8 +253,9 @@ def _callbacks(options, corpus, translator, progress, events):
 def _averaged(options, setup, checkpoints, optimizer):
     """Return a translator with averaged weights (section 6.1), and the number of checkpoints.
 
-    In float32. With LoRA, only the last counts: a mean of products is not a product of means. A
-    moving average is in the state of the optimizer, so that its last checkpoint is all.
+    The weights are float32. With LoRA, only the last checkpoint is used: a mean of products is not
+    a product of means. A moving average is in the optimizer's state, so its last checkpoint is
+    enough.
     """
     single = options.lora_rank or options.ema_decay
     last = checkpoints.paths()[-1 if single else -options.average_last :]
@@ -272,9 +276,9 @@ def _measure(options, folder, corpus, translator):
     published = corpus.target_language if corpus.name == "multi30k" else None
     for name, pairs in corpus.tests.items():
         languages = corpus.directions.get(name)
-        own = translator.between(*languages) if languages else translator
+        pair_translator = translator.between(*languages) if languages else translator
         metrics = assess(
-            own,
+            pair_translator,
             pairs,
             published_language=published,
             context_sentences=options.context_sentences,

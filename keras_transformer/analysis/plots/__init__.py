@@ -1,6 +1,7 @@
-"""Plots as matplotlib figures: `figure.savefig("x.svg")` writes one, a notebook displays it.
+"""Functions that return plots as matplotlib figures.
 
-The figures do not use pyplot, which would keep them in memory and is not thread-safe.
+`figure.savefig("x.svg")` writes a figure, and a notebook displays it. The figures do not use
+pyplot, which would keep them in memory, and is not thread-safe.
 """
 
 from keras_transformer.analysis.plots.attention_maps import attention_lines, attention_maps

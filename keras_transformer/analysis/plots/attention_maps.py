@@ -1,4 +1,4 @@
-"""Attention as heat maps, and as lines between words."""
+"""Plots of attention: heat maps, and lines between words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keras_transformer.config import require
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LEAST = 0.05  # smaller weights get no line
+LEAST = 0.05  # weights below this have no line
 
 
 def attention_maps(
@@ -88,7 +88,7 @@ def attention_lines(
         part: "encoder", "decoder" or "cross".
         layer: Layer to show, from 0; negative numbers count from the last.
         heads: Heads to show, from 0; None: all.
-        word: Number of the query whose lines are shown, from 0, special tokens included; None: all.
+        word: Index of the query whose lines are shown, from 0, special tokens included; None: all.
 
     Raises:
         ValueError: If `part` is unknown, or the layer, a head or the word does not exist.
@@ -111,10 +111,10 @@ def attention_lines(
                 **dict(ha=align, va="center", fontfamily=family, fontsize=10),
                 fontweight="bold" if bold else "normal",
             )
-    widest = min(6, max(3, 12 / len(heads)))  # points; few neighbours overlap
+    widest = min(6, max(3, 12 / len(heads)))  # points; narrow enough that few lines overlap
     for number, head in enumerate(heads):
         color = COLORS[number % len(COLORS)]
-        shift = (number - (len(heads) - 1) / 2) * 0.5 / len(heads)  # no head hides another
+        shift = (number - (len(heads) - 1) / 2) * 0.5 / len(heads)  # lines side by side
         axes.plot([], [], color=color, linewidth=3, label=f"{head}")
         for y in chosen:
             for x, weight in enumerate(weights[layers[0], head, y]):
@@ -139,14 +139,15 @@ def attention_lines(
 
 
 def _chosen(attention, part, layers, heads):
+    """Return the weights of the chosen layers and heads, and the indices of these."""
     require(part in PARTS, "part", part, f"one of {PARTS}")
     weights = getattr(attention, part)
-    found = []
+    indices = []
     for name, asked, count in zip(
         ("layers", "heads"), (layers, heads), weights.shape, strict=False
     ):
         asked = list(range(count) if asked is None else asked)
         known = asked and all(i in range(count) for i in asked)
         require(known, name, asked, f"some of 0 to {count - 1}")
-        found.append(asked)
-    return weights[np.ix_(*found)], *found
+        indices.append(asked)
+    return weights[np.ix_(*indices)], *indices

@@ -38,7 +38,7 @@ def plain(axes: Axes) -> Axes:
 
 
 def families_for(text: str) -> list[str]:
-    """Return fonts that together cover the characters of a text, as far as installed ones do."""
+    """Return installed fonts that together have as many characters of a text as possible."""
     from matplotlib import font_manager
 
     families = ["DejaVu Sans"]  # comes with matplotlib
@@ -47,7 +47,7 @@ def families_for(text: str) -> list[str]:
     for font in font_manager.fontManager.ttflist:
         if not missing:
             break
-        # The font Last Resort has only a box for each character.
+        # The font Last Resort has no characters, only a box for each.
         usable = font.style == "normal" and font.weight == 400 and "Last Resort" not in font.name
         if usable and missing & _characters(font.fname):
             families.append(font.name)
@@ -57,7 +57,10 @@ def families_for(text: str) -> list[str]:
 
 @functools.cache
 def _characters(path: str) -> frozenset[int]:
-    """Return the characters of a font; none for a bitmap font, which matplotlib cannot scale."""
+    """Return the characters of a font file, as code points.
+
+    There are none for a broken file, or a bitmap font, which matplotlib cannot scale.
+    """
     from matplotlib.font_manager import get_font
 
     try:

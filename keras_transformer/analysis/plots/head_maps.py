@@ -1,4 +1,4 @@
-"""Accuracy of all heads for known relations between words, as heat maps."""
+"""Plot of the accuracies of all attention heads for known relations between words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def head_accuracies(rankings: Mapping[tuple[str, str], Ranking]) -> Figure:
-    """Draw the accuracy of each head: a map per kind of attention, a row per relation.
+    """Draw the accuracy of each head: a heat map per kind of attention, a row per relation.
 
     Args:
         rankings: Rankings by relation and kind of attention, such as those of
@@ -28,11 +28,11 @@ def head_accuracies(rankings: Mapping[tuple[str, str], Ranking]) -> Figure:
         ImportError: If matplotlib is not installed.
     """
     require(len(rankings) > 0, "rankings", 0, "at least one")
-    parts = [part for part in PARTS if any(part == own for _, own in rankings)]
-    rows = {part: [name for name, own in rankings if own == part] for part in parts}
+    parts = [part for part in PARTS if any(part == kind for _, kind in rankings)]
+    rows = {part: [name for name, kind in rankings if kind == part] for part in parts}
     heads = {part: sorted(_places(rankings[rows[part][0], part])) for part in parts}
     cells = max(map(len, heads.values()))
-    height = sum(0.5 * len(own) + 0.9 for own in rows.values())
+    height = sum(0.5 * len(names) + 0.9 for names in rows.values())
     figure = new_figure(max(0.55 * cells + 2.6, 4.5), height)
     shares = dict(height_ratios=[len(rows[part]) + 0.5 for part in parts])
     panels = figure.subplots(len(parts), 1, squeeze=False, gridspec_kw=shares)[:, 0]
@@ -56,5 +56,5 @@ def head_accuracies(rankings: Mapping[tuple[str, str], Ranking]) -> Figure:
 
 
 def _places(ranking):
-    """Return the accuracy by (layer, head)."""
+    """Return the accuracy of each head, by (layer, head)."""
     return {(x.layer, x.head): x.accuracy for x in ranking.heads}

@@ -74,12 +74,12 @@ def training_history(history: Any) -> Figure:
     """Draw the metrics of each epoch: one panel per metric, training and validation together.
 
     Args:
-        history: Folder of a run, whose last checkpoint holds the history; a file of Keras's
-            `CSVLogger`; the `history` of Keras's `History` (metric -> values); or the logs of each
-            epoch, such as `Checkpoints.history`.
+        history: Folder of a run, whose last checkpoint has the history; a file of Keras's
+            `CSVLogger`; the `history` of Keras's `History`, lists of values by metric; or a list of
+            the logs of each epoch, such as `Checkpoints.history`.
 
     Raises:
-        ValueError: If it holds no metrics.
+        ValueError: If there are no metrics in it.
         ImportError: If matplotlib is not installed.
     """
     metrics = _metrics(history)
@@ -107,7 +107,7 @@ def training_history(history: Any) -> Figure:
 
 
 def _metrics(history):
-    """Return metric -> values from any history that `training_history` accepts."""
+    """Return the values of each metric from any history that `training_history` accepts."""
     if isinstance(history, str | os.PathLike):
         path = Path(history)
         if path.is_dir():

@@ -1,4 +1,4 @@
-"""Plots of translation quality: by length, and by the confidence of the model."""
+"""Plots of translation quality by length, and by the model's confidence."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def bleu_by_length(
 ) -> Figure:
     """Draw BLEU by sentence length, as in Koehn and Knowles 2017, section 3.5.
 
-    The test set is sorted by the number of source words (characters, in scripts without spaces) and
-    split into parts of about equal size. Each bar is the corpus BLEU of a part, by sacreBLEU.
+    The test set is sorted by the number of source words (in scripts without spaces: characters),
+    and split into parts of about equal size. Each bar is the corpus BLEU of a part, by sacreBLEU.
 
     Args:
         sources, hypotheses, references: Texts, the same number of each.
         bins: Maximum number of parts; sentences of equal length stay together.
-        language: Code of the translations' language, which decides how BLEU finds words; None: by
-            the references' script.
+        language: Code of the translations' language, which determines the tokenizer of BLEU; None:
+            the script of the references determines it.
 
     Raises:
         ValueError: If the numbers of texts differ or are 0, or `bins` is below 1.
@@ -50,8 +50,8 @@ def bleu_by_length(
     labels = []
     metric = bleu_metric(None, language, references)
     for least, most, chosen in parts_by_length(sources, bins):
-        own = [hypotheses[i] for i in chosen], [[references[i] for i in chosen]]
-        bleu = metric.corpus_score(*own).score
+        texts = [hypotheses[i] for i in chosen]
+        bleu = metric.corpus_score(texts, [[references[i] for i in chosen]]).score
         bars = axes.bar(len(labels), bleu, color=COLORS[0], width=0.7)
         axes.bar_label(bars, [f"{bleu:.1f}"], fontsize=9)
         labels.append(f"{least}" if least == most else f"{least}–{most}")
@@ -63,14 +63,14 @@ def bleu_by_length(
 
 
 def parts_by_length(sources: Sequence[str], bins: int) -> list[tuple[int, int, np.ndarray]]:
-    """Split texts by their length, see `lengths_of`, into parts of about equal size.
+    """Split texts by length, see `tokenizers.lengths_of`, into parts of about equal size.
 
     Args:
         sources: Texts, at least one.
         bins: Maximum number of parts, at least 1; texts of equal length stay together.
 
     Returns:
-        The least and the highest length of each part, and the indices of its texts.
+        Minimum length, maximum length, and indices of the texts of each part.
     """
     lengths = np.array(lengths_of(sources)[1])
     edges = np.unique(np.quantile(lengths, np.linspace(0, 1, bins + 1)[1:], method="lower"))
@@ -82,12 +82,12 @@ def parts_by_length(sources: Sequence[str], bins: int) -> list[tuple[int, int, n
 def reliability(scores: Sequence[float], qualities: Sequence[float], bins: int = 10) -> Figure:
     """Draw a reliability diagram: quality by confidence (Guo et al. 2017, section 2).
 
-    Texts are sorted by confidence into bins of equal width. A bar is the mean quality of a bin; a
-    dot marks the mean confidence of its texts, which a calibrated model's bar would reach. The
-    expected calibration error is the sum over bins of |mean quality - mean confidence| times the
-    share of the texts. It measures calibration only if the confidence means this quality: an
-    accuracy, such as the share of correct tokens, or what a `QualityEstimator` expects. For the
-    plain confidence and a similarity such as chrF, look only at whether the bars rise.
+    Texts are sorted by confidence into bins of equal width. A bar is the mean quality of the texts
+    in a bin, a dot their mean confidence; in a calibrated model, both are equal. The expected
+    calibration error is the sum over bins of |mean quality - mean confidence|, weighted by the
+    fraction of the texts. It is meaningful only if the confidence is a prediction of this quality:
+    of an accuracy, such as the fraction of correct tokens, or by a `QualityEstimator`. For plain
+    confidence and a similarity such as chrF, consider only whether the bars rise.
 
     Args:
         scores: Confidence of each text in [0, 1], such as the geometric mean of its tokens'
@@ -128,7 +128,11 @@ def reliability(scores: Sequence[float], qualities: Sequence[float], bins: int =
 def calibration(
     scores: Sequence[float], qualities: Sequence[float], bins: int = 10
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean score, mean quality (NaN if empty) and number of texts per bin: (bins,) each."""
+    """Return mean score, mean quality (both NaN if empty) and number of texts per bin: (bins,).
+
+    Args:
+        scores, qualities, bins: See `reliability`.
+    """
     scores, qualities = np.asarray(scores, float), np.asarray(qualities, float)
     owners = np.minimum((scores * bins).astype(int), bins - 1)
     count = np.bincount(owners, minlength=bins)

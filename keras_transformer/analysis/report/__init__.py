@@ -1,4 +1,4 @@
-"""An error report of a translator on a test set, as one HTML file."""
+"""Report of a translator's errors on a test set, as one HTML file."""
 
 from keras_transformer.analysis.report.measure import Report, Sentence, measure
 from keras_transformer.analysis.report.page import page

@@ -1,4 +1,4 @@
-"""The words in which a translation differs from its reference."""
+"""Comparison of a translation with its reference, word by word."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ Parts = list[tuple[str, bool]]
 
 
 def differences(reference: str, translation: str) -> tuple[Parts, Parts]:
-    """Split both texts into parts, each with whether the other text lacks it in this place.
+    """Split both texts into parts that are equal in both texts, and parts that differ.
 
     Args:
         reference, translation: The texts; `alignment.words` splits them into words.
 
     Returns:
-        The parts of the reference and of the translation; joined, they are the texts.
+        For the reference and for the translation, pairs of a part and whether it differs. Joined,
+        the parts are the text.
     """
     texts = reference, translation
     places = [words(text) for text in texts]
-    sides = [[text[a:b] for a, b in own] for text, own in zip(texts, places, strict=True)]
+    sides = [[text[a:b] for a, b in spans] for text, spans in zip(texts, places, strict=True)]
     same: list[set[int]] = [set(), set()]
     for run in SequenceMatcher(None, *sides, autojunk=False).get_matching_blocks():
-        for own, start in zip(same, (run.a, run.b), strict=True):
-            own.update(range(start, start + run.size))
+        for indices, start in zip(same, (run.a, run.b), strict=True):
+            indices.update(range(start, start + run.size))
     first, second = (
-        _parts(text, own, shared) for text, own, shared in zip(texts, places, same, strict=True)
+        _parts(text, spans, shared) for text, spans, shared in zip(texts, places, same, strict=True)
     )
     return first, second
 
 
 def _parts(text, places, shared):
-    """Return the parts of a text; the space between two words that differ belongs to them."""
+    """Return the parts of a text; neighbouring words that differ are one part, with their space."""
     parts: Parts = []
     at = 0
     for i, (start, end) in enumerate(places):

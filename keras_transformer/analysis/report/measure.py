@@ -1,4 +1,4 @@
-"""The facts of an error report: scores, signs of errors, the worst sentences."""
+"""The contents of an error report: scores, signs of errors, the worst sentences."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from keras_transformer.translate.quality_estimation import (
 )
 from keras_transformer.translate.translator import Translator
 
-BINS = 5  # parts by length
-MOST_SHOWN = 60  # words of a sentence whose attention is drawn, on each side
+BINS = 5  # number of parts by length
+MOST_SHOWN = 60  # attention is drawn only if source and translation have at most so many words
 
-# The words of the translation, those of the source, and weights (translation, source).
+# Words of the translation, words of the source, and attention weights (translation, source).
 Picture = tuple[list[str], list[str], np.ndarray]
 
 
@@ -44,13 +44,13 @@ class Sentence:
         number: Number in the test set, from 1.
         source, reference, translation: The texts.
         chrf, bleu: Scores of the sentence, in percent; BLEU with effective order.
-        confidence: Mean log-probability of the translation's tokens; NaN if it is too long.
-        reference_confidence: Likewise that of the reference.
-        quality: Estimate of the chrF without the reference, in [0, 1]; None: not calibrated.
-        baseline: The baseline's translation; None: there is none.
-        baseline_chrf: Its chrF in percent.
-        picture: Cross-attention between words, the mean over the heads of the layer that
-            `alignment.align` follows; None: not drawn.
+        confidence: Mean log-probability of the translation's tokens; NaN if it is too long for the
+            model.
+        reference_confidence: The same for the tokens of the reference.
+        quality: Estimated chrF without the reference, in [0, 1]; None: there is no estimator.
+        baseline: The baseline's translation; None: there is no baseline.
+        baseline_chrf: chrF of the baseline's translation, in percent; None: there is no baseline.
+        picture: Cross-attention between words, as `alignment.align` uses it; None: not drawn.
     """
 
     number: int
@@ -69,12 +69,13 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Part:
-    """The sentences of a test set whose sources have from `least` to `most` words (or characters).
+    """Scores of the sentences of a test set whose sources have from `least` to `most` words.
 
     Args:
-        least, most: Lengths, see `lengths_of`.
+        least, most: Minimum and maximum length, in words or characters, see
+            `tokenizers.lengths_of`.
         sentences: Number of sentences.
-        bleu, chrf: Their scores as a corpus, in percent.
+        bleu, chrf: Corpus scores of these sentences, in percent.
     """
 
     least: int
@@ -86,18 +87,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Report:
-    """The facts of an error report.
+    """The contents of an error report.
 
     Args:
-        metrics: What `assess` returns.
-        intervals: Half of the width of the 95 % confidence interval of `bleu` and `chrf`.
+        metrics: Metrics of the test set, from `assess.measured`.
+        intervals: Half the width of the 95 % confidence intervals of `bleu` and `chrf`.
         sentences: All sentences, in order.
-        worst: The sentences of the lowest chrF, worst first, with their attention.
+        worst: The sentences with the lowest chrF, worst first, with their attention.
         parts: Scores by the length of the source.
-        signs: Indices of the sentences that show each of `suspects.SIGNS`.
-        compared: Scores of "baseline" and "this system" as of `significance.compare`; None: there
+        signs: Indices of the sentences that show each sign in `suspects.SIGNS`.
+        compared: Scores of "baseline" and "this system", from `significance.compare`; None: there
             is no baseline.
-        correlation: Of estimated quality and chrF, see `quality.correlation`; None: not calibrated.
+        correlation: Correlation of estimated quality and chrF, from
+            `quality_estimation.correlation`; None: there is no estimator.
     """
 
     metrics: Mapping[str, Any]
@@ -122,20 +124,21 @@ def measure(
     tokens_per_batch: int = 4096,
     **options: Any,
 ) -> Report:
-    """Translate a test set and collect what is wrong.
+    """Translate a test set, and collect the contents of an error report.
 
     Args:
         translator: Translator to measure, with a Keras model.
         pairs: (source, reference) texts, at least one pair.
         worst: Number of worst sentences to show in full, at least 0.
-        baseline: Translations of the sources by another system, to compare with; None: none.
-        estimator: Calibration of the translator; None: qualities are not estimated.
+        baseline: Translations of the sources by another system, to compare with; None: no
+            comparison.
+        estimator: Quality estimator of the translator; None: qualities are not estimated.
         tokenize: Tokenizer of BLEU, see `assess.assess`.
         tokens_per_batch, options: See `Translator.translate`.
 
     Raises:
-        ValueError: If there are no pairs, the baseline has not one text per pair, or an option is
-            out of range.
+        ValueError: If there are no pairs, the baseline does not have one text per pair, or an
+            option is out of range.
     """
     require_whole("worst", worst, 0)
     if baseline is not None:
@@ -148,8 +151,9 @@ def measure(
     begin = time.perf_counter()
     translations = translator.translate(sources, **batches, **options)
     seconds = time.perf_counter() - begin
-    run = translator, pairs, translations, search, seconds
-    metrics = measured(*run, tokenize=tokenize, **batches)
+    metrics = measured(
+        translator, pairs, translations, search, seconds, tokenize=tokenize, **batches
+    )
     qualities = None
     if estimator is not None:
         qualities = estimator.estimate(translator, sources, translations, **batches)
@@ -157,7 +161,7 @@ def measure(
     bleu = partial(bleu_metric, **words, texts=references)
     sentences = _sentences(translator, pairs, translations, qualities, baseline, batches, bleu)
     lowest = sorted(sentences, key=lambda x: x.chrf)[:worst]
-    both = {"baseline": baseline, "this system": translations}
+    systems = {"baseline": baseline, "this system": translations}
     chrf = np.array([x.chrf for x in sentences])
     return Report(
         metrics,
@@ -166,12 +170,13 @@ def measure(
         [_drawn(translator, x) for x in lowest],
         [_part(*x, translations, references, bleu()) for x in parts_by_length(sources, BINS)],
         suspects(sources, translations),
-        None if baseline is None else compare(both, references, **words),
+        None if baseline is None else compare(systems, references, **words),
         None if qualities is None else correlation(qualities, chrf),
     )
 
 
 def _sentences(translator, pairs, translations, qualities, baseline, batches, metric):
+    """Return a `Sentence` for each pair, with its translation and scores."""
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
     bleu = metric(effective_order=True)
     others = [None] * len(pairs)
@@ -189,21 +194,25 @@ def _sentences(translator, pairs, translations, qualities, baseline, batches, me
 
 
 def _part(least, most, chosen, translations, references, bleu):
-    own = [translations[i] for i in chosen], [[references[i] for i in chosen]]
-    scores = [metric.corpus_score(*own).score for metric in (bleu, sacrebleu.CHRF())]
+    texts, expected = [translations[i] for i in chosen], [[references[i] for i in chosen]]
+    scores = [metric.corpus_score(texts, expected).score for metric in (bleu, sacrebleu.CHRF())]
     return Part(least, most, len(chosen), *scores)
 
 
 def _drawn(translator: Translator, sentence: Sentence) -> Sentence:
-    """Return a sentence with its attention, if it has some and is not too long to look at."""
+    """Return the sentence with its attention as `picture`.
+
+    It is returned unchanged if a text is empty, longer than the model takes, all unknown
+    characters, or longer than `MOST_SHOWN` words.
+    """
     empty = not (sentence.source.strip() and sentence.translation.strip())
     if empty or np.isnan(sentence.confidence):
         return sentence
     try:
-        found = attention(translator, sentence.source, sentence.translation)
+        maps = attention(translator, sentence.source, sentence.translation)
     except ValueError:  # the tokenizer knows none of its characters
         return sentence
-    queries, keys, weights = between_words(found, "cross")
+    queries, keys, weights = between_words(maps, "cross")
     if max(len(queries), len(keys)) > MOST_SHOWN:
         return sentence
     guided = getattr(translator.model.config, "guided_alignment", 0) > 0

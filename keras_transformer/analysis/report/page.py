@@ -1,4 +1,4 @@
-"""An error report as one HTML file, which loads nothing and runs no script."""
+"""Rendering of an error report as one HTML file, which loads nothing and runs no script."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from keras_transformer.analysis.suspects import SIGNS
 from keras_transformer.evaluation.tokenizers import lengths_of
 from keras_transformer.system.extras import missing
 
-# Scripts, and all that would be loaded, are forbidden even if a text became an element.
+# Forbids scripts and loading anything, even if a text of the report were read as HTML by mistake.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-MOST_APART = 10  # sentences in which the baseline is better, and in which it is worse
-LEAST = 0.005  # attention weights below have no colour
-WIDTH, HEIGHT = 320, 120  # of the bars of a histogram
-ABOVE, BELOW = 16, 34  # for the number of the highest bar, and for the labels
+MOST_APART = 10  # maximum number of sentences shown that are better than the baseline's, or worse
+LEAST = 0.005  # attention weights below this have no colour
+WIDTH, HEIGHT = 320, 120  # size of the area of a histogram's bars
+ABOVE, BELOW = 16, 34  # heights of the areas for the number of the highest bar, and for labels
 NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 TITLES = {
     "repetition": "Repeated words",
@@ -34,8 +34,8 @@ def page(report: Report, title: str, language: str | None = None) -> str:
     """Return a report as the text of an HTML file.
 
     Args:
-        report: The facts.
-        title: Name of the model and the test set.
+        report: The contents.
+        title: Title of the page, such as the names of the model and the test set.
         language: Language code of the translations, for fonts and hyphenation; None: unknown.
 
     Raises:
@@ -86,18 +86,19 @@ def _scores(report):
 
 
 def _histograms(report):
+    """Return the histograms of chrF, lengths, confidence and estimated quality."""
     sentences = report.sentences
     unit, lengths = lengths_of([x.translation for x in sentences])
     widest = max(10, 10 * math.ceil(max(lengths) / 10))
     confidence = np.exp([x.confidence for x in sentences])
-    found = [
+    histograms = [
         histogram([x.chrf for x in sentences], "chrF of a sentence", _edges(100)),
         histogram(lengths, f"{unit} of a translation", _edges(widest)),
         histogram(confidence, "confidence: mean probability of a token", _edges(1)),
     ]
     if sentences[0].quality is not None:
-        found.append(histogram([x.quality for x in sentences], "estimated quality", _edges(1)))
-    return found
+        histograms.append(histogram([x.quality for x in sentences], "estimated quality", _edges(1)))
+    return histograms
 
 
 def _edges(most):
@@ -108,7 +109,7 @@ def histogram(values: Sequence[float], title: str, edges: Sequence[float]) -> di
     """Return the bars and labels of a histogram.
 
     Args:
-        values: Numbers; NaN is left out, and those outside of the edges count in the outer bins.
+        values: Numbers; NaN is left out, and numbers beyond the edges count in the outer bins.
         title: Label of the axis.
         edges: Edges of the bins (bins + 1,), increasing.
     """
@@ -139,17 +140,17 @@ def _signs(report):
 
 
 def _compared(report):
-    """Return the rows of scores beside those of the baseline; none without a baseline."""
+    """Return the rows of the table that compares scores with the baseline; [] without one."""
     rows = []
     for metric in ("BLEU", "chrF") if report.compared else ():
-        both = [report.compared[x][metric] for x in ("baseline", "this system")]
-        shown = [f"{x.score:.2f} ± {x.interval:.2f}" for x in both]
-        rows.append((metric, [*shown, f"{both[1].p_value:.4f}"]))
+        scores = [report.compared[x][metric] for x in ("baseline", "this system")]
+        shown = [f"{x.score:.2f} ± {x.interval:.2f}" for x in scores]
+        rows.append((metric, [*shown, f"{scores[1].p_value:.4f}"]))
     return rows
 
 
 def _apart(report):
-    """Return the sentences that are worse, and better, than the baseline's."""
+    """Return the sentences that differ most from the baseline, worse and better; [] without one."""
     if not report.compared:
         return []
     both_sides = []
@@ -161,7 +162,7 @@ def _apart(report):
 
 
 def _shown(sentence: Sentence) -> dict[str, Any]:
-    """Return what is shown of a sentence."""
+    """Return the values that the template shows for a sentence."""
     scores = [f"chrF {sentence.chrf:.1f}", f"BLEU {sentence.bleu:.1f}"]
     if not math.isnan(sentence.confidence):
         scores.append(f"confidence {math.exp(sentence.confidence):.2f}")

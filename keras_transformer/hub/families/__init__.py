@@ -47,7 +47,8 @@ FAMILIES: dict[str, Family] = {
     for kind, family in home.FAMILIES.items()
 }
 
-# Families of other classes, by `model_type` and class.
+# Families whose model has another class than is usual for its `model_type`. The keys are pairs of
+# a `model_type` and the name of our class.
 VARIANTS: dict[tuple[str, str], Family] = bart_classifier.VARIANTS | t5_encoder.VARIANTS
 
 __all__ = ["FAMILIES", "VARIANTS", "Family", "Rule"]

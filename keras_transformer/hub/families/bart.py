@@ -70,6 +70,7 @@ def _config(
     config_class: type[TransformerConfig] = TransformerConfig,
     **family: Any,
 ):
+    """Return our config, with the fields that all of these families share."""
     # Without a tied output, each side may have a table of its own.
     has_own = not theirs["tie_word_embeddings"] and not {_ENCODER, _DECODER}.isdisjoint(names)
     return config_class(
@@ -96,6 +97,7 @@ def _config(
 
 
 def _marian_config(theirs, names):
+    """Return our config of a Marian."""
     source, target = theirs["vocab_size"], theirs["decoder_vocab_size"]
     name = "share_encoder_decoder_embeddings"
     accepted = f"false for vocab_size={source} and decoder_vocab_size={target}"
@@ -112,6 +114,7 @@ def _marian_config(theirs, names):
 
 
 def _m2m_config(theirs, names):
+    """Return our config of an M2M-100 or NLLB-200."""
     return _config(
         theirs,
         names,
@@ -123,7 +126,7 @@ def _m2m_config(theirs, names):
 
 
 def bart_config(theirs: Mapping[str, Any], names: Iterable[str], **family: Any) -> Any:
-    """Return our config of a BART, with these fields besides."""
+    """Return our config of a BART; `family` are further fields of it."""
     # `transformers` takes a missing bias for zeros; the bare model (BartModel) has none.
     names = set(names)
     options = dict(output_bias=_BIAS in names) | family
@@ -139,12 +142,13 @@ def bart_config(theirs: Mapping[str, Any], names: Iterable[str], **family: Any) 
 
 
 def _mbart_config(theirs, names):
-    # mBART-25 has none: each text begins with the token of its language.
+    # mBART-25 has no start token: each text begins with the token of its language.
     theirs = theirs | {_START: token_id(theirs, _START, "eos_token_id")}
     return bart_config(theirs, names, norm_first=True, output_bias=True)
 
 
 def _pegasus_config(theirs, names):
+    """Return our config of a Pegasus."""
     return _config(
         theirs,
         names,
@@ -156,6 +160,7 @@ def _pegasus_config(theirs, names):
 
 
 def _file(config: TransformerConfig) -> dict[str, Any]:
+    """Return the fields of `config.json` that all of these families share."""
     decoder = config.decoder_sizes
     return dict(
         is_encoder_decoder=True,
@@ -236,9 +241,9 @@ def rules_of(config: TransformerConfig) -> list[Rule]:
             rules += _attention(f"{ours}/{attention}", f"{theirs}.self_attn", heads)
             rules += norm(f"{ours}/{attention}_norm/norm", f"{theirs}.self_attn_layer_norm")
             if side == "decoder":
-                names = f"{ours}/cross_attention", f"{theirs}.encoder_attn"
-                rules += _attention(*names, heads, cross=True)
-                rules += norm(f"{names[0]}_norm/norm", f"{names[1]}_layer_norm")
+                path, name = f"{ours}/cross_attention", f"{theirs}.encoder_attn"
+                rules += _attention(path, name, heads, cross=True)
+                rules += norm(f"{path}_norm/norm", f"{name}_layer_norm")
             rules += dense(f"{ours}/feed_forward/hidden", f"{theirs}.fc1")
             rules += dense(f"{ours}/feed_forward/output", f"{theirs}.fc2")
             rules += norm(f"{ours}/feed_forward_norm/norm", f"{theirs}.final_layer_norm")
@@ -262,7 +267,7 @@ def rules_of(config: TransformerConfig) -> list[Rule]:
 
 
 ALIASES = {_ENCODER: (_SHARED,), _DECODER: (_SHARED,), "lm_head.weight": (_SHARED, _DECODER)}
-# A table that no side reads, positions that are computed, and a number in older files.
+# Ignored tensors: a table that no side reads, computed positions, a number in older files.
 UNUSED = (_SHARED, "embed_positions.weight", "embed_positions.weights", "coder.version")
 # Without a tied output, `transformers` (5.23) ties none of these tables.
 _MARIAN_UNTIED = {_ENCODER: _SHARED, _DECODER: _SHARED}

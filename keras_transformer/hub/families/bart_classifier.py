@@ -20,6 +20,7 @@ _FIELDS |= {"classifier_dropout": rate(0.0)}
 
 
 def _config(theirs, names):
+    """Return our config of a BART with a classifier."""
     return bart.bart_config(
         theirs,
         names,

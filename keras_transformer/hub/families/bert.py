@@ -36,7 +36,7 @@ ROBERTAS = {
     "camembert": "Camembert",
     "data2vec-text": "Data2VecText",
 }
-PREFIXES = {  # of the weights
+PREFIXES = {  # prefixes of the names of weights
     "bert": "bert",
     "ernie": "ernie",
     "roberta": "roberta",
@@ -90,18 +90,19 @@ ALBERT_LAYER = {
     "feed_forward_norm/norm": "full_layer_layer_norm",
 }
 HEAD_DROPOUT = dict.fromkeys(NAMES, "classifier_dropout") | {"albert": "classifier_dropout_prob"}
-# What only training, other programs and the first versions of `transformers` read.
+# Fields that only training, other programs or the first versions of `transformers` read.
 _HARMLESS = (
     "directionality",
     *(f"pooler_{x}" for x in ("fc_size", "num_attention_heads", "num_fc_layers", "type")),
     "pooler_size_per_head",
     *("net_structure_type", "num_memory_blocks", "gap_size", "down_scale_factor"),
     "layers_to_keep",
-    "task_type_vocab_size",  # of ERNIE's ids of tasks, which `use_task_id` refuses
+    "task_type_vocab_size",  # only used with `use_task_id` (ERNIE), which is refused
 )
 
 
 def _fields(kind: str) -> dict[str, Field]:
+    """Return the fields of the `config.json` of a kind of BERT."""
     fields = FIELDS | {HEAD_DROPOUT[kind]: rate(None)}
     fields |= dict(
         type_vocab_size=size(2),
@@ -125,6 +126,7 @@ def _fields(kind: str) -> dict[str, Field]:
 
 
 def _config(theirs, names, kind):
+    """Return our config of a BERT or a variant of it."""
     usual_pad_id = 1 if kind in ROBERTAS else 0
     pad_id = token_id({"pad_token_id": usual_pad_id, **theirs}, "pad_token_id")
     offset = pad_id + 1 if kind in ROBERTAS else 0
@@ -145,6 +147,7 @@ def _config(theirs, names, kind):
 
 
 def _config_file(config, kind):
+    """Return the `config.json` of a BERT or a variant of it."""
     theirs = NAMES[kind].config_file(config)
     if kind == "albert":
         theirs["embedding_size"] = config.d_embedding
@@ -160,6 +163,7 @@ def _config_file(config, kind):
 
 
 def _rules(config: BERTConfig, kind: str) -> list[Rule]:
+    """Return the rules of all weights of a BERT or a variant of it."""
     prefix = PREFIXES[kind]
     rules = embeddings(config, prefix)
     if kind == "albert":
@@ -187,7 +191,7 @@ FAMILIES = {
         aliases=_aliases(kind),
         unused=(
             "embeddings.position_ids",
-            # The pooler, which not all heads have.
+            # The weights of a pooler: not all heads have one.
             *(f"{NAMES[kind].bare_pooler}.{part}" for part in ("weight", "bias")),
         ),
         heads=NAMES[kind].weights,
@@ -195,8 +199,7 @@ FAMILIES = {
         endings=NORM_ENDINGS,
         fields=_fields(kind),
         also_read=("pad_token_id",),
-        # ERNIE's vocabulary counts tasks, which `use_task_id` switches off.
-        harmless=(*_HARMLESS, *(("task_type_vocab_size",) if kind == "ernie" else ())),
+        harmless=_HARMLESS,
         names=NAMES[kind].of_ours
         | dict(
             max_length="max_position_embeddings",

@@ -52,10 +52,10 @@ _LAYER = BERT_LAYER | {
         f"attention.self.{x}_proj" for x in ("query", "key", "value")
     )
 }
-# DeBERTa-v3's own names of the masked LM head (`legacy: false`) and those of `transformers`.
+# Maps DeBERTa-v3's own names of the masked LM head (`legacy: false`) to those of `transformers`.
 _HEAD = {
-    f"lm_predictions.lm_head.{one}": f"cls.predictions.{other}"
-    for one, other in {
+    f"lm_predictions.lm_head.{newer}": f"cls.predictions.{older}"
+    for newer, older in {
         "dense.weight": "transform.dense.weight",
         "dense.bias": "transform.dense.bias",
         "LayerNorm.weight": "transform.LayerNorm.weight",
@@ -64,7 +64,7 @@ _HEAD = {
     }.items()
 }
 _POOLERS = sorted([*ACTIVATIONS, "tanh"])
-# Heads that our models do not have: of the discriminator of replaced tokens.
+# Layers of a head that our models do not have: the discriminator of replaced tokens.
 _OTHERS = tuple(f"mask_predictions.{x}" for x in ("dense", "LayerNorm", "classifier"))
 
 
@@ -103,6 +103,7 @@ _RELATED = (
 
 
 def _config(theirs, names):
+    """Return our config of a DeBERTa."""
     width, length = theirs["hidden_size"], theirs["max_position_embeddings"]
     only(theirs, embedding_size=width, pooler_hidden_size=width)
     only(theirs, attention_head_size=width // theirs["num_attention_heads"])
@@ -119,6 +120,7 @@ def _config(theirs, names):
 
 
 def _config_file(config):
+    """Return the `config.json` of a DeBERTa."""
     return NAMES.config_file(config) | dict(
         attention_probs_dropout_prob=0.0,
         hidden_act=their_activation(config.activation),
@@ -135,6 +137,7 @@ def _config_file(config):
 
 
 def _rules(config: DeBERTaConfig) -> list[Rule]:
+    """Return the rules of all weights of a DeBERTa."""
     rules = embeddings(config, "deberta", dict(tokens="word_embeddings", norm="LayerNorm"))
     rules += table("encoder/relative", "deberta.encoder.rel_embeddings")
     rules += norm("encoder/relative_norm", "deberta.encoder.LayerNorm")

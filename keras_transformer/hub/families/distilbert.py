@@ -45,6 +45,7 @@ _FIELDS |= dict(activation=activation("gelu"), dropout=rate(0.1), seq_classif_dr
 
 
 def _config(theirs, names):
+    """Return our config of a DistilBERT."""
     return BERTConfig(
         num_types=0,
         activation=ACTIVATIONS[theirs["activation"]],

@@ -74,7 +74,7 @@ FAMILIES = {
         prefix="electra.",
         fields=_FIELDS,
         also_read=("pad_token_id",),
-        # Of a head that this model lacks.
+        # Fields of a head that this model lacks.
         harmless=("summary_type", "summary_use_proj", "summary_activation"),
         names=NAMES.of_ours | dict(num_types="type_vocab_size", d_embedding="embedding_size"),
     )

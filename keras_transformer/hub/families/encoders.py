@@ -37,7 +37,7 @@ HEADS = {  # suffix of an architecture's name -> our head
     "ForQuestionAnswering": "span_extraction",
     "Model": "hidden",
 }
-# The order in which the heads are tried whose weights a checkpoint without architectures has.
+# Without architectures, a checkpoint gets the first of these heads whose weights it has.
 BY_WEIGHTS = (
     "sequence_classification",
     "token_classification",
@@ -95,24 +95,25 @@ BERT_EMBEDDINGS = dict(
     types="token_type_embeddings",
     norm="LayerNorm",
 )
-# TensorFlow's names: in BERT's first checkpoints, and in ESM's as `transformers` 5.23 saves them.
+# TensorFlow's endings of names: in BERT's first checkpoints, and in those of ESM that
+# `transformers` 5.23 saves.
 NORM_ENDINGS = ((".gamma", ".weight"), (".beta", ".bias"))
 
 
 @dataclass(frozen=True)
 class Names:
-    """Names of the fields and of the parts of heads in a checkpoint.
+    """Names of config fields and of the parts of heads in the checkpoints of a family.
 
     Args:
         family: Prefix of the architectures' names, such as "Bert".
         transform: Dense layer and norm of the masked LM head.
-        output_bias: Bias of its logits.
+        output_bias: Bias of the masked LM head's logits.
         pooler, classifier: Dense layers of the sequence classifier.
         bare_pooler: Dense layer of a pooler without a classifier. None: there is none.
         next_sentence: Dense layer of the next-sentence head. None: there is no such head.
-        pairs: Those of "pretraining" and "next_sentence" that the family has.
+        pairs: Which of the heads "pretraining" and "next_sentence" the family has.
         replaced: The two dense layers of the head "replaced_tokens". None: there is no such head.
-        sizes: Fields that have the same value in our config, and our names of them.
+        sizes: Maps fields of a `config.json` to fields of our config with the same value.
     """
 
     family: str
@@ -128,13 +129,13 @@ class Names:
 
     @property
     def of_ours(self) -> dict[str, str]:
-        """Fields of our config, and theirs."""
+        """Map from fields of our config to their fields."""
         more = dict(activation="hidden_act", head="architectures", labels="id2label")
         return TOKEN_NAMES | more | {ours: name for name, ours in self.sizes.items()}
 
     @property
     def heads(self) -> dict[str, str]:
-        """Our heads that the family has, and their architectures."""
+        """Map from the heads that the family has, by our names, to their architectures."""
         heads = {ours: f"{self.family}{end}" for end, ours in HEADS.items()}
         for name in {"pretraining", "next_sentence"} - set(self.pairs):
             del heads[name]
@@ -147,13 +148,13 @@ class Names:
     def fields(self, theirs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
         """Return the sizes, the head and the labels as fields of our config."""
         head = self._head(theirs["architectures"], set(names))
-        found = {ours: theirs[name] for name, ours in self.sizes.items()}
+        sizes = {ours: theirs[name] for name, ours in self.sizes.items()}
         labels = labels_of(theirs)
         problem = problem_type_of(theirs) if head == "sequence_classification" else None
-        return found | dict(head=head, labels=labels, problem_type=problem)
+        return sizes | dict(head=head, labels=labels, problem_type=problem)
 
     def _head(self, architectures, names):
-        """Return the head that a checkpoint's architecture names; without one, of its weights."""
+        """Return the head that a checkpoint's architecture names, else the head of its weights."""
         fitting = [
             head
             for head in BY_WEIGHTS
@@ -181,15 +182,15 @@ class Names:
         return tuple({name: None for head in self.heads for name in _names(self._rules(head))})
 
     def config_file(self, config: EncoderConfig) -> dict[str, Any]:
-        """Return the same as fields of a `config.json`; the inverse of `fields`."""
+        """Return sizes, head and labels as fields of a `config.json`; the inverse of `fields`."""
         if config.head not in self.heads:
             raise ValueError(f"head must be one of {sorted(self.heads)}, got {config.head!r}")
         if config.window is not None:
             raise ValueError(
                 f"window must be None: the checkpoint format has no window, got {config.window}"
             )
-        found = {name: getattr(config, ours) for name, ours in self.sizes.items()}
-        return found | dict(
+        sizes = {name: getattr(config, ours) for name, ours in self.sizes.items()}
+        return sizes | dict(
             architectures=[self.heads[config.head]],
             id2label={str(i): name for i, name in enumerate(config.labels)},
             label2id={name: i for i, name in enumerate(config.labels)},
@@ -197,10 +198,11 @@ class Names:
         )
 
     def rules(self, config: EncoderConfig) -> list[Rule]:
-        """Return the rules of the head."""
+        """Return the rules of the weights of a config's head."""
         return self._rules(config.head)
 
     def _rules(self, head):
+        """Return the rules of the weights of a head, by its name."""
         rules: list[Rule] = []
         if head in ("masked_lm", "pretraining"):
             rules += dense("transform/dense", self.transform[0])
@@ -233,11 +235,11 @@ def embeddings(
     """Return the rules of the tables and the norm of embeddings; types only if there are any."""
     rules = []
     for ours, name in names.items():
-        path = f"embedding/{ours}", f"{prefix}.embeddings.{name}"
+        path, name = f"embedding/{ours}", f"{prefix}.embeddings.{name}"
         if ours == "norm":
-            rules += norm(*path)
+            rules += norm(path, name)
         elif ours != "types" or getattr(config, "num_types", 0):
-            rules += table(*path)
+            rules += table(path, name)
     return rules
 
 
@@ -248,7 +250,7 @@ def blocks(
     count: int | None = None,
     qkv_bias: bool = True,
 ) -> list[Rule]:
-    """Return the rules of a stack.
+    """Return the rules of a stack of encoder blocks.
 
     Args:
         config: Our config.

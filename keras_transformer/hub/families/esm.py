@@ -48,6 +48,7 @@ def _config(theirs, names):
 
 
 def _config_file(config):
+    """Return the `config.json` of an ESM-2."""
     return NAMES.config_file(config) | dict(
         attention_probs_dropout_prob=0.0,
         position_embedding_type="rotary",
@@ -77,7 +78,7 @@ FAMILIES = {
             "embeddings.position_ids",
             "embeddings.position_embeddings.weight",
             "rotary_embeddings.inv_freq",
-            # Prediction of contacts from attention, which our models do not have. All ESMs have it.
+            # Weights that predict contacts from attention: all ESMs have them, our models do not.
             *(f"contact_head.regression.{part}" for part in ("weight", "bias")),
             *(f"esm.pooler.dense.{part}" for part in ("weight", "bias")),
         ),
@@ -86,7 +87,7 @@ FAMILIES = {
         endings=NORM_ENDINGS,
         fields=_FIELDS,
         also_read=("pad_token_id", "mask_token_id"),
-        harmless=("esmfold_config", "vocab_list"),  # of ESMFold
+        harmless=("esmfold_config", "vocab_list"),  # fields of ESMFold
         names=NAMES.of_ours | dict(mask_id="mask_token_id", theta="rope_theta"),
     )
 }

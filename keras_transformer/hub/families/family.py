@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +30,10 @@ class Rule:
             theirs plus one.
         heads: Number of heads of each projection that ours fuses (`layers.head_groups`); theirs
             are one tensor a projection, or all side by side in one. (): ours is not fused.
-        share: Ours is the part of this number, of so many equal parts along the first axis of
-            theirs. The rules of the parts follow each other.
+        share: (number, count): ours is this one of `count` equal parts of theirs along the first
+            axis. The rules of the parts must follow each other.
+        orders: For each of `theirs`, the index there of each of our features, or None for the same
+            order. (): the same order everywhere.
     """
 
     ours: str
@@ -39,6 +41,7 @@ class Rule:
     layout: str = "same"
     heads: tuple[int, ...] = ()
     share: tuple[int, int] = (0, 1)
+    orders: Sequence[np.ndarray | None] = ()
 
     @property
     def names(self) -> list[str]:
@@ -52,7 +55,7 @@ class Rule:
 
         Args:
             read: Function that returns a tensor by name.
-            shape: Shape of our weight, to check those of the tensors against. None: no check.
+            shape: Shape of our weight, for checks of the tensors' shapes. None: no check.
 
         Raises:
             ValueError: If a tensor has another shape; names it.
@@ -70,6 +73,9 @@ class Rule:
                     raise ValueError(f"{name} must have the shape {expected}, got {part.shape}")
             part = np.split(part, count)[number] if count > 1 else part
             parts[name] = self._ours(part)
+        for name, order in zip(self.theirs, self.orders, strict=False):
+            if order is not None:
+                parts[name] = parts[name][..., order]
         first = parts[self.names[0]]
         parts = [np.zeros_like(first) if name is None else parts[name] for name in self.theirs]
         if not self.heads:
@@ -84,6 +90,8 @@ class Rule:
         parts = unfuse(value, self.heads) if self.heads else [value]
         if len(self.theirs) < len(parts):
             parts = [np.concatenate(parts, axis=-1)]
+        for i, order in enumerate(self.orders):
+            parts[i] = parts[i] if order is None else parts[i][..., np.argsort(order)]
         named = zip(self.theirs, parts, strict=True)
         return {name: self._theirs(part) for name, part in named if name is not None}
 
@@ -108,16 +116,16 @@ class Rule:
 
 @dataclass(frozen=True)
 class Family:
-    """Reader and writer of one kind of checkpoint.
+    """A family of checkpoints: how they are read and written.
 
     Args:
-        model: Our class.
-        config: Function of their complete `config.json` and the names of their weights that
-            returns our config.
-        rules: Function of our config that returns the rules of all weights.
-        config_file: Function of our config that returns their `config.json` without `model_type`.
-        aliases: Names of their tensors that may repeat another tensor, each with the names of
-            those others.
+        model: Our model class.
+        config: Function from their complete `config.json` and the names of their weights to our
+            config.
+        rules: Function from our config to the rules of all weights.
+        config_file: Function from our config to their `config.json` without `model_type`.
+        aliases: Maps names of tensors that may repeat another one to the names which that one can
+            have.
         unused: Suffixes of names to ignore: tensors that are not weights, such as tables of
             sinusoids, or weights that no model uses.
         heads: Names of the weights of all heads. Those of a head that the model does not have are
@@ -125,11 +133,12 @@ class Family:
         free: Fields of our config that affect neither weights nor results.
         prefix: Prefix of the names, which checkpoints of the bare model lack.
         endings: Pairs of an alternative suffix of names and the one in the rules.
-        part: Pairs of a prefix of names and the one in the rules, if the model is a part of theirs:
-            the first that fits counts, and other names are ignored. (): it is the whole.
+        part: If the model is a part of theirs, pairs of a prefix of names and the prefix in the
+            rules: the first that fits is used, and other names are ignored. (): the model is the
+            whole.
         fields: The fields of their `config.json` that are checked, with defaults.
-        untied: Names that are written, too, if the output is not tied, each with the one that it
-            repeats if that is written.
+        untied: Further tensors to write if the output is not tied: maps their names to the tensor
+            that they repeat, if that is written.
         also_read: Other fields of their `config.json` that `config` reads and checks itself.
         harmless: Fields of their `config.json` that do not change the model, in addition to
             `general_fields.HARMLESS`.
@@ -179,11 +188,11 @@ class Family:
         return complete(theirs, self.fields, self.synonyms)
 
     def in_their_words(self, message: str) -> str:
-        """Return the message of an error of our config with the names of their fields."""
+        """Return an error message of our config with our field names replaced by theirs."""
         if not self.names:
             return message
         ours = "|".join(map(re.escape, self.names))
-        return re.sub(rf"\b({ours})\b", lambda found: self.names[found[0]], message)
+        return re.sub(rf"\b({ours})\b", lambda match: self.names[match[0]], message)
 
     def read(self, theirs: Mapping[str, Any], names: Iterable[str]) -> Any:
         """Return our config, made from their `config.json` and the names of their weights.
@@ -204,13 +213,14 @@ def dense(
     bias: bool = True,
     layout: str = "transposed",
     heads: tuple[int, ...] = (),
+    orders: Sequence[np.ndarray | None] = (),
 ) -> list[Rule]:
-    """Return the rules of a dense layer, or of several with these heads that ours fuses."""
+    """Return the rules of a dense layer; with `heads`, of several layers that ours fuses."""
     weights = tuple(f"{name}.weight" for name in theirs)
-    rules = [Rule(f"{ours}/kernel", weights, layout, heads)]
+    rules = [Rule(f"{ours}/kernel", weights, layout, heads, orders=orders)]
     if bias:
         biases = tuple(f"{name}.bias" for name in theirs)
-        rules.append(Rule(f"{ours}/bias", biases, heads=heads))
+        rules.append(Rule(f"{ours}/bias", biases, heads=heads, orders=orders))
     return rules
 
 
@@ -236,7 +246,7 @@ def table(ours: str, theirs: str) -> list[Rule]:
 
 
 def their_activation(name: str) -> str:
-    """Translate our name of an activation to Hugging Face's; other names, as "tanh", are equal."""
+    """Translate our name of an activation to Hugging Face's; others, such as "tanh", are equal."""
     return next((theirs for theirs, ours in ACTIVATIONS.items() if ours == name), name)
 
 
@@ -278,8 +288,8 @@ def token_ids(theirs: Mapping[str, Any], name: str) -> tuple[int, ...]:
             f"set {name} to its id in the tokenizer"
         )
     ids = tuple(value) if isinstance(value, list | tuple) else (value,)
-    fits = ids and all(isinstance(x, int) for x in ids)
-    require(bool(fits), name, value, "a token id or a list of them")
+    are_ids = ids and all(isinstance(x, int) for x in ids)
+    require(bool(are_ids), name, value, "a token id or a list of them")
     # Checked here to name the field as the file does. The size itself is checked elsewhere.
     if isinstance(size, int):
         require(all(0 <= x < size for x in ids), name, value, f"in [0, {size}), below vocab_size")

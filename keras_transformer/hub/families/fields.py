@@ -26,7 +26,8 @@ OF_SIDES = tuple(  # sizes of an encoder-decoder in BART's and Whisper's configs
     for name in ("layers", "attention_heads", "ffn_dim")
 )
 TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id")
-PAIR_TOKENS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")  # of encoder-decoders
+# Fields of encoder-decoders.
+PAIR_TOKENS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
 TOKEN_NAMES = {"pad_id": TOKENS[0], "bos_id": TOKENS[1], "eos_id": TOKENS[2]}  # ours -> theirs
 SIDE_NAMES = dict(  # ours -> theirs
     d_ff="encoder_ffn_dim",
@@ -101,19 +102,20 @@ def complete(
     for other, name in (synonyms or {}).items():
         if other in theirs and name not in theirs:
             theirs = {**theirs, name: theirs[other]}
-        # Of layers, the weights tell; older files of students have the teacher's number here.
+        # Numbers of layers may differ: the weights decide, and older files of distilled models have
+        # the teacher's number here.
         elif other in theirs and theirs[other] != theirs[name] and name not in LAYERS:
-            both = [theirs[name], theirs[other]]
-            raise ValueError(f"{name} and {other} must be equal, got {both}")
-    found = {name: field.read(name, theirs) for name, field in fields.items()}
+            pair = [theirs[name], theirs[other]]
+            raise ValueError(f"{name} and {other} must be equal, got {pair}")
+    values = {name: field.read(name, theirs) for name, field in fields.items()}
     for name in LAYERS:
-        if isinstance(found.get(name), int):
-            require(found[name] <= MOST_LAYERS, name, found[name], f"at most {MOST_LAYERS}")
-    return {**theirs, **found}
+        if isinstance(values.get(name), int):
+            require(values[name] <= MOST_LAYERS, name, values[name], f"at most {MOST_LAYERS}")
+    return {**theirs, **values}
 
 
 def is_size(value: Any) -> bool:
-    """Whether `value` is an integer of at least 1."""
+    """Return whether `value` is an integer of at least 1."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
@@ -164,6 +166,6 @@ def pair_tokens(pad: int, start: int | None, end: int) -> dict[str, Field]:
 
 
 def exactly(value: Any, default: Any = REQUIRED, null: bool = False) -> Field:
-    """Return a field with one accepted value, also its default unless another is given."""
+    """Return a field with one accepted value, which is also the default unless one is given."""
     default = value if default is REQUIRED else default
     return Field(repr(value), lambda x: type(x) is type(value) and x == value, default, null)

@@ -41,7 +41,7 @@ _OF_IMAGES = (
 )
 
 
-def _read(theirs, theta, scaling, every, **own):
+def _read(theirs, theta, scaling, every, **fields):
     """Return our config; each layer whose number is a multiple of `every` has no window."""
     count, scalar = theirs["num_hidden_layers"], theirs["query_pre_attn_scalar"]
     usual = [bool((i + 1) % every) for i in range(count)]
@@ -65,7 +65,7 @@ def _read(theirs, theta, scaling, every, **own):
         pad_id=token_id(theirs, "pad_token_id", "eos_token_id"),
         bos_id=token_id(theirs, "bos_token_id", "eos_token_id"),
         eos_id=token_ids(theirs, "eos_token_id"),
-        **own,
+        **fields,
     )
 
 
@@ -80,14 +80,14 @@ def _gemma2(theirs, names):
 
 
 def _gemma3(theirs, names):
-    """Return our config; blocks without and with a window have their own rotary positions."""
-    both = theirs["rope_parameters"] or {}
+    """Return our config; blocks with and without a window differ in their rotary positions."""
+    rotary = theirs["rope_parameters"] or {}
     for name in (SLIDING, FULL):
-        fits = both.get(name) is None or isinstance(both[name], Mapping)
-        require(fits, f"{name} of rope_parameters", both.get(name), "an object or null")
-    if strange := sorted(both.keys() - {SLIDING, FULL}):
+        is_object = rotary.get(name) is None or isinstance(rotary[name], Mapping)
+        require(is_object, f"{name} of rope_parameters", rotary.get(name), "an object or null")
+    if strange := sorted(rotary.keys() - {SLIDING, FULL}):
         raise ValueError(f"rope_parameters must have only {SLIDING} and {FULL}, got {strange}")
-    local, full = ({"rope_type": "default", **(both.get(x) or {})} for x in (SLIDING, FULL))
+    local, full = ({"rope_type": "default", **(rotary.get(x) or {})} for x in (SLIDING, FULL))
     full |= theirs["rope_scaling"] or {}
     outer = theirs | {"rope_scaling": None}
     theta, scaling = read_rotary(outer | {"rope_parameters": full}, 1e6)
@@ -100,7 +100,7 @@ def _gemma3(theirs, names):
 
 
 def _with_images(theirs, names):
-    """Return the config of the text model; ids of the whole take precedence."""
+    """Return the config of the text model; token ids of the whole model take precedence."""
     text = dict(theirs["text_config"] or {})
     ids = {x: theirs.get(x) for x in ("pad_token_id", "bos_token_id", "eos_token_id")}
     text |= {name: value for name, value in ids.items() if value is not None}
@@ -109,7 +109,8 @@ def _with_images(theirs, names):
     return family.read(text, names)
 
 
-def _file(config, kind, **own):
+def _file(config, kind, **fields):
+    """Return the `config.json` of a Gemma; `kind` is the beginning of its class's name."""
     return dict(
         architectures=[f"{kind}ForCausalLM"],
         vocab_size=config.vocab_size,
@@ -130,7 +131,7 @@ def _file(config, kind, **own):
         eos_token_id=config.eos_id,
         **rotary_fields(config.theta, config.scaling, config.max_length),
         **window_fields(config),
-        **own,
+        **fields,
     )
 
 
@@ -150,6 +151,7 @@ def _no_file(config):
 
 
 def _rules(config: GemmaConfig) -> list[Rule]:
+    """Return the rules of all weights of a Gemma."""
     norm = functools.partial(scale, layout="plus_one")
     rules = table("embedding/tokens", "model.embed_tokens")
     for i in range(config.num_layers):
@@ -188,6 +190,7 @@ def _rules(config: GemmaConfig) -> list[Rule]:
 def _family(
     name: str, read: Any, write: Any, fields: Mapping[str, Field], **options: Any
 ) -> Family:
+    """Return the family of a kind of Gemma, from the functions of `Family`."""
     return Family(
         Gemma,
         read,

@@ -58,6 +58,7 @@ _NAMES = TOKEN_NAMES | dict(
 
 
 def _config(theirs, names):
+    """Return our config of a GPT-2."""
     return GPTConfig(
         vocab_size=theirs["vocab_size"],
         d_model=theirs["n_embd"],
@@ -76,6 +77,7 @@ def _config(theirs, names):
 
 
 def _config_file(config):
+    """Return the `config.json` of a GPT-2."""
     if not config.use_bias:
         raise ValueError("use_bias must be True for GPT-2, got False")
     return dict(
@@ -99,6 +101,7 @@ def _config_file(config):
 
 
 def _rules(config: GPTConfig) -> list[Rule]:
+    """Return the rules of all weights of a GPT-2."""
     rules = table("embedding/tokens", "transformer.wte")
     rules += table("embedding/positions", "transformer.wpe")
     for i in range(config.num_layers):
@@ -130,7 +133,7 @@ FAMILIES = {
         prefix="transformer.",
         fields=_FIELDS,
         also_read=TOKENS,
-        # Of a head that this model lacks; the same numbers in another order of operations.
+        # Fields of a head that this model lacks, and one that only changes the order of operations.
         harmless=(*(f"summary_{x}" for x in _SUMMARY), "reorder_and_upcast_attn"),
         synonyms=dict(
             hidden_size="n_embd",

@@ -1,4 +1,4 @@
-"""Labels of classifiers in a `config.json`, and the problem that they answer."""
+"""Labels of classifiers in a `config.json`, and their `problem_type`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def problem_type_of(theirs: Mapping[str, Any]) -> str | None:
-    """Return the `problem_type` of a classifier, as its program would run it.
+    """Return a classifier's `problem_type`, as its own program interprets the file.
 
-    The activation in the config of a cross-encoder of sentence-transformers decides for one label.
-    For several, a sigmoid does, but not the usual identity: such outputs are logits.
+    For one label, the activation in the config of a cross-encoder (sentence-transformers) decides.
+    For several labels, a sigmoid decides too; the usual identity does not, it only means logits.
 
     Raises:
         ValueError: If the activation is not supported.

@@ -57,8 +57,8 @@ def _config_file(config):
 
 
 def _rules(config: BERTConfig) -> list[Rule]:
-    bias = "encoder/relative_bias/embedding", "mpnet.encoder.relative_attention_bias"
-    rules = embeddings(config, "mpnet") + table(*bias)
+    rules = embeddings(config, "mpnet")
+    rules += table("encoder/relative_bias/embedding", "mpnet.encoder.relative_attention_bias")
     return rules + blocks(config, "mpnet.encoder.layer.{}", _LAYER) + NAMES.rules(config)
 
 
@@ -74,7 +74,7 @@ FAMILIES = {
         },
         unused=(
             "embeddings.position_ids",
-            # The pooler, which not all heads have.
+            # The weights of a pooler: not all heads have one.
             *(f"mpnet.pooler.dense.{part}" for part in ("weight", "bias")),
         ),
         heads=NAMES.weights,

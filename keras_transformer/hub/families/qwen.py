@@ -48,10 +48,10 @@ def _qwen3(theirs, names):
     return read_config(theirs, qk_norm=True, qkv_bias=bias, output_bias=bias, **_windows(theirs))
 
 
-def _file(config, kind, **own):
+def _file(config, kind, **fields):
     windows = window_fields(config)
     windows |= dict(use_sliding_window=config.window is not None)
-    return write_config(config, kind, **windows, **own)
+    return write_config(config, kind, **windows, **fields)
 
 
 def _qwen2_file(config):

@@ -80,6 +80,7 @@ def fields_of(feed_forward: str) -> dict[str, Field]:
 
 
 def _config(theirs, names):
+    """Return our config of a T5."""
     gated, name = feed_forward_of(theirs)
     return T5Config(
         vocab_size=theirs["vocab_size"],
@@ -119,7 +120,7 @@ def feed_forward_of(theirs: Mapping[str, Any]) -> tuple[bool, str]:
 
 
 def _is_untied(theirs):
-    """Whether the config alone tells that the output has separate weights.
+    """Return whether the config alone tells that the output has separate weights.
 
     In other cases only the weights tell. mT5's configs say untied although the output is tied;
     since `transformers` 5.23, which writes `scale_decoder_outputs`, T5's say tied in any case, and
@@ -143,6 +144,7 @@ def feed_forward_name(config: T5Config | T5EncoderConfig) -> str:
 
 
 def _config_file(config):
+    """Return the `config.json` of a T5 or UMT5."""
     kind = "UMT5" if config.positions_by_layer else "T5"
     return dict(
         architectures=[f"{kind}ForConditionalGeneration"],
@@ -237,7 +239,7 @@ FAMILIES = {
         free=frozenset({"max_length"}),
         fields=fields_of(feed_forward),
         also_read=PAIR_TOKENS + (() if kind == "mt5" else ("scale_decoder_outputs",)),
-        harmless=("scale_decoder_outputs",),  # no mT5 does
+        harmless=("scale_decoder_outputs",),  # mT5 never scales them
         synonyms=SYNONYMS,
         names=NAMES,
         architectures=_ARCHITECTURES,

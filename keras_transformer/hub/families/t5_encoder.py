@@ -21,6 +21,7 @@ _CLASSES = {kind: f"{kind.upper()}EncoderModel" for kind in FEED_FORWARDS}
 
 
 def _config(theirs, names):
+    """Return our config of the encoder of a T5."""
     gated, name = feed_forward_of(theirs)
     return T5EncoderConfig(
         vocab_size=theirs["vocab_size"],
@@ -43,6 +44,7 @@ def _config(theirs, names):
 
 
 def _config_file(config, kind):
+    """Return the `config.json` of the encoder of a T5."""
     return dict(
         architectures=[_CLASSES[kind]],
         is_encoder_decoder=False,
@@ -76,7 +78,7 @@ VARIANTS = {
         free=frozenset({"labels"}),
         fields=fields_of(feed_forward) | {"is_encoder_decoder": flag(True)},
         also_read=("pad_token_id",),
-        # Of the decoder and of the output, which this model lacks.
+        # Fields of the decoder and of the output, which this model lacks.
         harmless=("num_decoder_layers", "scale_decoder_outputs", "tie_word_embeddings"),
         synonyms=SYNONYMS,
         names=NAMES | {"num_layers": "num_layers"},

@@ -59,7 +59,7 @@ _FIELDS = {name: size() for name in _SIZES} | dict(
     num_labels=size(2),
     problem_type=FIELDS["problem_type"],
 )
-# Architectures, with the distillation and whether there is a classifier.
+# Maps architectures to the distillation, and to whether there is a classifier.
 _CLASSES = {
     "vit": {"ViTForImageClassification": ("none", True), "ViTModel": ("none", False)},
     "deit": {
@@ -68,7 +68,8 @@ _CLASSES = {
         "DeiTModel": ("token", False),
     },
 }
-_HEADS = {"classifier.weight": 0, "cls_classifier.weight": 1}  # numbers of these architectures
+# Index of the architecture in `_CLASSES`, by the weight that only it has.
+_HEADS = {"classifier.weight": 0, "cls_classifier.weight": 1}
 _LAYER = BERT_LAYER | {
     "attention/query_key_value": " ".join(
         f"attention.attention.{x}" for x in ("query", "key", "value")
@@ -78,7 +79,7 @@ _LAYER = BERT_LAYER | {
 }
 
 
-# The names of `transformers` since 5.0, and those that it still writes.
+# Prefixes in `transformers` since 5.0, and the older ones, which it still writes.
 def _layers(kind):
     inside = f"{kind}.layers.", f"{kind}.encoder.layer."
     return (("layers.", "encoder.layer."), inside, ("", ""))
@@ -95,6 +96,7 @@ _DENSE = {
 
 
 def _config(theirs, names, kind):
+    """Return our config of a ViT or DeiT."""
     patch = theirs["patch_size"]
     if isinstance(patch, list):
         if patch[0] != patch[1]:
@@ -125,8 +127,9 @@ def _config(theirs, names, kind):
 
 
 def _config_file(config, kind):
+    """Return the `config.json` of a ViT or DeiT."""
     usual = config.distillation, config.num_classes > 0
-    classes = [name for name, own in _CLASSES[kind].items() if own == usual]
+    classes = [name for name, facts in _CLASSES[kind].items() if facts == usual]
     require(len(classes) > 0, "distillation", config.distillation, "that of the kind of checkpoint")
     labels = [f"LABEL_{i}" for i in range(config.num_classes)]
     height, width = config.image_size
@@ -151,6 +154,7 @@ def _config_file(config, kind):
 
 
 def _rules(config: ViTConfig, kind: str) -> list[Rule]:
+    """Return the rules of all weights of a ViT or DeiT."""
     inputs = f"{kind}.embeddings"
     rules = dense(
         "embedding/patches", f"{inputs}.patch_embeddings.projection", layout="convolution"
@@ -175,7 +179,7 @@ FAMILIES = {
         functools.partial(_rules, kind=kind),
         functools.partial(_config_file, kind=kind),
         aliases={},
-        # The pooler of a bare model, which classifiers do not have.
+        # The weights of the pooler of a bare model; a classifier has none.
         unused=("pooler.dense.weight", "pooler.dense.bias"),
         prefix=f"{kind}.",
         endings=tuple(
@@ -185,7 +189,7 @@ FAMILIES = {
         ),
         part=_layers(kind),
         fields=_FIELDS,
-        # Of a pooler and of a head that this model lacks.
+        # Fields of a pooler and of a head that this model lacks.
         harmless=("pooler_act", "pooler_output_size", "encoder_stride"),
         names={"number of patches": "number of patches by image_size and patch_size"}
         | dict(

@@ -39,7 +39,7 @@ _FIELDS = (
         **pair_tokens(50256, 50257, 50256),
     )
 )
-_HARMLESS = (  # of a classifier of sounds, and of masks in training
+_HARMLESS = (  # fields of a classifier of sounds, and of masks in training
     "use_weighted_layer_sum",
     "classifier_proj_size",
     "apply_spec_augment",
@@ -48,6 +48,7 @@ _HARMLESS = (  # of a classifier of sounds, and of masks in training
 
 
 def _config(theirs, names):
+    """Return our config of a Whisper."""
     return SpeechConfig(
         vocab_size=theirs["vocab_size"],
         num_mels=theirs["num_mel_bins"],
@@ -70,6 +71,7 @@ def _config(theirs, names):
 
 
 def _config_file(config):
+    """Return the `config.json` of a Whisper."""
     return dict(
         architectures=["WhisperForConditionalGeneration"],
         is_encoder_decoder=True,
@@ -117,6 +119,7 @@ def _attention(ours: str, theirs: str, heads: int, cross: bool = False) -> list[
 
 
 def _rules(config: SpeechConfig) -> list[Rule]:
+    """Return the rules of all weights of a Whisper."""
     rules = []
     sides = dict(encoder=config.num_encoder_layers, decoder=config.num_decoder_layers)
     for side, layers in sides.items():
@@ -128,16 +131,16 @@ def _rules(config: SpeechConfig) -> list[Rule]:
             rules += _attention(f"{ours}/{attention}", f"{theirs}.self_attn", heads)
             rules += norm(f"{ours}/{attention}_norm/norm", f"{theirs}.self_attn_layer_norm")
             if side == "decoder":
-                names = f"{ours}/cross_attention", f"{theirs}.encoder_attn"
-                rules += _attention(*names, heads, cross=True)
-                rules += norm(f"{names[0]}_norm/norm", f"{names[1]}_layer_norm")
+                path, name = f"{ours}/cross_attention", f"{theirs}.encoder_attn"
+                rules += _attention(path, name, heads, cross=True)
+                rules += norm(f"{path}_norm/norm", f"{name}_layer_norm")
             rules += dense(f"{ours}/feed_forward/hidden", f"{theirs}.fc1")
             rules += dense(f"{ours}/feed_forward/output", f"{theirs}.fc2")
             rules += norm(f"{ours}/feed_forward_norm/norm", f"{theirs}.final_layer_norm")
         rules += norm(f"{side}/norm", f"model.{side}.layer_norm")
     for i in (0, 1):
-        names = f"source_embedding/convolution_{i}", f"model.encoder.conv{i + 1}"
-        rules += dense(*names, layout="convolution")
+        path, name = f"source_embedding/convolution_{i}", f"model.encoder.conv{i + 1}"
+        rules += dense(path, name, layout="convolution")
     positions = "model.encoder.embed_positions.weight"
     rules.append(Rule("source_embedding/positions", (positions,)))
     rules += table("target_embedding/tokens", "model.decoder.embed_tokens")

@@ -22,16 +22,16 @@ def layer_types() -> Field:
 def read_windows(
     theirs: Mapping[str, Any], usual: Sequence[bool], used: bool = True
 ) -> tuple[int | None, tuple[int, ...] | None]:
-    """Return the window, and the indices of the layers that have it; None: all, or no window.
+    """Return the window, and the indices of its layers: None for all layers, or without a window.
 
     Args:
         theirs: Complete `config.json`.
         usual: Whether each layer has the window if `layer_types` is null.
-        used: Whether there are windows, such as `use_sliding_window` says.
+        used: Whether windows are used, as `use_sliding_window` says.
 
     Raises:
-        ValueError: If `layer_types` has not one entry per layer, or has windows without a
-            `sliding_window`, or where they are not used.
+        ValueError: If `layer_types` does not have one entry per layer, or has windows although
+            there is no `sliding_window` or it is not used.
     """
     count, types = theirs["num_hidden_layers"], theirs["layer_types"]
     window = theirs["sliding_window"] if used else None
