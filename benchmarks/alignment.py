@@ -1,4 +1,4 @@
-"""Word alignments of translators of the embedded grammar, against its lexicon.
+"""Word alignments of translators of the built-in grammar, against its lexicon.
 
     python -m benchmarks.alignment FOLDER [FOLDER ...] [--sentences 1000] [--save]
 
@@ -38,7 +38,7 @@ def lexemes() -> Iterable[tuple[str, set[str], set[str]]]:
 
 
 def known() -> tuple[dict[str, int], dict[str, int], list[str]]:
-    """Return the number of the word of each English and German form, and the words' kinds.
+    """Return the word's number of each English form, of each German form, and the words' kinds.
 
     Forms of several words are left out. Forms are in lower case.
     """
@@ -46,15 +46,15 @@ def known() -> tuple[dict[str, int], dict[str, int], list[str]]:
     kinds = []
     for number, (kind, *sides) in enumerate(lexemes()):
         kinds.append(kind)
-        for forms, own in zip(sides, owners, strict=True):
+        for forms, numbers in zip(sides, owners, strict=True):
             for form in forms:
-                own[form.lower()].add(number)
-    english, german = ({x: min(y) for x, y in own.items() if len(y) == 1} for own in owners)
+                numbers[form.lower()].add(number)
+    english, german = ({x: min(y) for x, y in numbers.items() if len(y) == 1} for numbers in owners)
     return english, german, kinds
 
 
 def truth(source: list[str], target: list[str], lexicon: tuple) -> list[tuple[str, int, int]]:
-    """Return the links (kind, source place, target place) that are sure."""
+    """Return the links (kind, source place, target place) that are certain."""
     english, german, kinds = lexicon
     places: tuple[dict, dict] = defaultdict(list), defaultdict(list)
     for side, words, forms in ((0, source, english), (1, target, german)):
@@ -62,19 +62,19 @@ def truth(source: list[str], target: list[str], lexicon: tuple) -> list[tuple[st
             if (number := forms.get(word.lower())) is not None:
                 places[side][number].append(place)
     return [
-        (kinds[number], *own, *places[1][number])
-        for number, own in places[0].items()
-        if len(own) == 1 == len(places[1][number])
+        (kinds[number], *source_places, *places[1][number])
+        for number, source_places in places[0].items()
+        if len(source_places) == 1 == len(places[1][number])
     ]
 
 
 def shares(gold: list, found: Iterable[dict[int, int]]) -> dict[str, float]:
     """Return the percentage of links found, by kind; found links are target place: source place."""
     counts: dict = defaultdict(lambda: [0, 0])
-    for links, own in zip(gold, found, strict=True):
+    for links, alignment in zip(gold, found, strict=True):
         for kind, source, target in links:
             for name in (kind, "all"):
-                counts[name][0] += own.get(target) == source
+                counts[name][0] += alignment.get(target) == source
                 counts[name][1] += 1
     return {name: 100 * hits / total for name, (hits, total) in counts.items()}
 
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
     parser.add_argument("--sentences", type=int, default=1000, help="of the test set")
     parser.add_argument("--save", action="store_true", help="write the table to results/")
-    given = parser.parse_args()
+    options = parser.parse_args()
 
     from keras_transformer import Translator
     from keras_transformer.analysis.alignment import align, words
@@ -93,7 +93,7 @@ def main() -> None:
     from keras_transformer.data.built_in_corpora import load_corpus
 
     corpus = load_corpus("grammar")
-    pairs = next(iter(corpus.tests.values()))[: given.sentences]
+    pairs = next(iter(corpus.tests.values()))[: options.sentences]
     lexicon = known()
 
     def split(text):
@@ -107,10 +107,10 @@ def main() -> None:
     ]
     learned = align_tokens(*ids)[: len(pairs)]
     columns = {"the text alone": [{t: int(s) for t, s in enumerate(x)} for x in learned]}
-    for folder in given.folders:
-        found = align(Translator.load(folder), *map(list, zip(*pairs, strict=True)))
-        columns[folder.name] = [{t: s for s, t in links} for links in found]
-    results = {name: shares(gold, found) for name, found in columns.items()}
+    for folder in options.folders:
+        alignments = align(Translator.load(folder), *map(list, zip(*pairs, strict=True)))
+        columns[folder.name] = [{t: s for s, t in links} for links in alignments]
+    results = {name: shares(gold, column) for name, column in columns.items()}
     rows = [
         (
             kind,
@@ -123,7 +123,7 @@ def main() -> None:
         contest.table(("words", "links", *results), rows),
         f"Percentage of the sure links that are found, {len(pairs)} sentences.",
     ]
-    contest.report("alignment", "Word alignments on the grammar", parts, given.save)
+    contest.report("alignment", "Word alignments on the grammar", parts, options.save)
 
 
 if __name__ == "__main__":

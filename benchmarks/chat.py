@@ -1,4 +1,4 @@
-"""The server's chats: many at once beside one after another, and the time to the first token.
+"""Chats with the server: many at once against one after another, and the time to the first token.
 
     python -m benchmarks.chat FOLDER [--texts FILE] [--chats 32] [--tokens 100] [--rounds 3]
         [--slots 32] [--save]
@@ -29,7 +29,7 @@ TEMPERATURE = 0.8
 
 
 def prompts_of(path: Path | None, count: int) -> list[str]:
-    """Return so many prompts."""
+    """Return `count` prompts: lines of a file, or numbered ones."""
     if path is None:
         return [f"ROMEO:\n{number}" for number in range(count)]
     lines = [x for x in path.read_text(encoding="utf-8").splitlines() if x.strip()]
@@ -40,30 +40,30 @@ def reply(url: str, model: str, prompt: str, seed: int, tokens: int) -> tuple[st
     """Return the text of a streamed reply, and the seconds to its first piece."""
     body = dict(model=model, prompt=prompt, seed=seed, max_tokens=tokens, stream=True)
     data = json.dumps({**body, "temperature": TEMPERATURE}).encode()
-    text, first, begun = "", None, time.perf_counter()
+    text, first, start = "", None, time.perf_counter()
     # The standard library's client takes less of the processor, which the server needs, than httpx.
     with urllib.request.urlopen(f"{url}/v1/completions", data, timeout=600) as answer:
         for line in answer:
             if line.startswith(b"data: {"):
-                first = first or time.perf_counter() - begun
+                first = first or time.perf_counter() - start
                 text += json.loads(line[6:])["choices"][0]["text"]
-    return text, first or time.perf_counter() - begun
+    return text, first or time.perf_counter() - start
 
 
 def measured(
     url: str, model: str, prompts: list[str], tokens: int, at_once: int
 ) -> tuple[list[str], list[float], float]:
     """Return the replies, the seconds to the first token of each, and the seconds of all."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     with ThreadPoolExecutor(at_once) as pool:
-        several = range(len(prompts))
-        found = list(pool.map(lambda i: reply(url, model, prompts[i], i, tokens), several))
-    texts, firsts = zip(*found, strict=True)
-    return list(texts), list(firsts), time.perf_counter() - begun
+        numbers = range(len(prompts))
+        replies = list(pool.map(lambda i: reply(url, model, prompts[i], i, tokens), numbers))
+    texts, firsts = zip(*replies, strict=True)
+    return list(texts), list(firsts), time.perf_counter() - start
 
 
 def tables(folder: str, prompts: list[str], tokens: int, rounds: int, slots: int) -> str:
-    """Return a table of both ways to ask."""
+    """Return the table of chats one after another, and all at once."""
     from keras_transformer.language.causal_lm import CausalLM
 
     writer, model = CausalLM.load(folder), Path(folder).resolve().name
@@ -115,11 +115,11 @@ def main() -> None:
     options = parser.parse_args()
     prompts = prompts_of(options.texts, options.chats)
     busy = os.getloadavg()[0]
-    found = tables(options.folder, prompts, options.tokens, options.rounds, options.slots)
+    results = tables(options.folder, prompts, options.tokens, options.rounds, options.slots)
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
     parts = [
         f"## {options.chats} chats of at most {options.tokens} tokens, {options.slots} slots, "
-        f"{backend}\n\n{found}",
+        f"{backend}\n\n{results}",
         f"The load average of the machine was {busy:.0f} at the start and "
         f"{os.getloadavg()[0]:.0f} at the end. The clients run on the same cores.",
     ]

@@ -6,7 +6,7 @@
 Clean pairs of Multi30k's training text (English-German, with French for lines in another language)
 are mixed with as many of each kind of noise, made of other pairs. Each filter is asked alone about
 all pairs. Recall is the share of the noise of its kind that it drops, precision the share of what
-it drops that is noise of any kind. With two translators of the embedded grammar, their dual
+it drops that is noise of any kind. With two translators of the built-in grammar, their dual
 conditional cross-entropy is measured on sentences of the grammar that they have not seen: the pairs
 of lowest score are dropped, as many as there are noisy ones.
 """
@@ -81,8 +81,8 @@ def shuffled(pairs: list[Pair]) -> list[Pair]:
 def replaced(pairs: list[Pair]) -> list[Pair]:
     """Return the pairs with the last words of the next pair."""
 
-    def words(one, other):
-        return " ".join([*one.split()[:-1], other.split()[-1]])
+    def words(text, next_text):
+        return " ".join([*text.split()[:-1], next_text.split()[-1]])
 
     following = pairs[1:] + pairs[:1]
     return [(words(x, a), words(y, b)) for (x, y), (a, b) in zip(pairs, following, strict=True)]
@@ -94,7 +94,7 @@ def halved(pairs: list[Pair]) -> list[Pair]:
 
 
 def filters(threshold: float) -> dict[str, Callable]:
-    """Return the filters by what they are called in the table."""
+    """Return the filters by their names in the table."""
     from keras_transformer.data.character_filters import CHARACTER_FILTERS
     from keras_transformer.data.cleaning import DuplicateFilter, LengthFilter
     from keras_transformer.data.near_duplicates import NearDuplicateFilter
@@ -112,7 +112,7 @@ def filters(threshold: float) -> dict[str, Callable]:
 
 
 def measured(clean: list[Pair], noise: dict[str, list[Pair]], drops: Callable) -> dict[str, float]:
-    """Return the share that a filter drops of the clean pairs, "", and of each kind of noise."""
+    """Return the shares that a filter drops: of the clean pairs, "", and of each kind of noise."""
     return {
         name: sum(drops(*pair) is not None for pair in pairs) / max(1, len(pairs))
         for name, pairs in {"": clean, **noise}.items()
@@ -123,23 +123,23 @@ def by_filters(given: Any) -> str:
     """Return the table of the filters on Multi30k."""
     from keras_transformer.data.built_in_corpora import load_corpus
 
-    both, other = (
+    pairs, french = (
         load_corpus("multi30k", given.data_folder, target_language=code).train
         for code in ("de", "fr")
     )
     rng = random.Random(0)
-    chosen = rng.sample(range(len(both)), given.clean + KINDS * given.noisy)
+    chosen = rng.sample(range(len(pairs)), given.clean + KINDS * given.noisy)
     good, rest = chosen[: given.clean], chosen[given.clean :]
-    clean = [both[i] for i in good]
-    noise = kinds([both[i] for i in rest], [other[i][1] for i in rest], clean, rng)
+    clean = [pairs[i] for i in good]
+    noise = kinds([pairs[i] for i in rest], [french[i][1] for i in rest], clean, rng)
     columns = filters(given.near_duplicates)
     columns["all, in order"] = together(given.near_duplicates)
     rows = []
-    for name, one in columns.items():
-        found = measured(clean, noise, one)
-        of_clean = found.pop("")
-        shares = (f"{kind} {100 * share:.1f}" for kind, share in found.items() if share)
-        bad = sum(share * len(noise[kind]) for kind, share in found.items())
+    for name, check in columns.items():
+        rates = measured(clean, noise, check)
+        of_clean = rates.pop("")
+        shares = (f"{kind} {100 * share:.1f}" for kind, share in rates.items() if share)
+        bad = sum(share * len(noise[kind]) for kind, share in rates.items())
         precision = f"{100 * bad / dropped:.1f}" if (dropped := bad + of_clean * len(clean)) else ""
         rows.append([name, ", ".join(shares), precision, f"{100 * of_clean:.2f}"])
     sizes = ", ".join(f"{len(part)} {kind}" for kind, part in noise.items())
@@ -150,7 +150,7 @@ def by_filters(given: Any) -> str:
 def together(threshold: float) -> Callable:
     """Return the filter that asks all filters in order, as the command does."""
     order = list(filters(threshold).values())
-    return lambda *pair: next(filter(None, (one(*pair) for one in order)), None)
+    return lambda *pair: next(filter(None, (check(*pair) for check in order)), None)
 
 
 def by_models(given: Any) -> str:
@@ -177,8 +177,8 @@ def by_models(given: Any) -> str:
     rows = []
     for name, part in {"clean": clean, **noise}.items():
         mine = slice(start, start := start + len(part))
-        found = f"{100 * dropped[mine].mean():.1f}", f"{np.median(scores[mine]):.2g}"
-        rows.append([name, len(part), *found])
+        numbers = f"{100 * dropped[mine].mean():.1f}", f"{np.median(scores[mine]):.2g}"
+        rows.append([name, len(part), *numbers])
     return contest.table(["grammar", "pairs", "percent dropped", "median score"], rows)
 
 
@@ -191,11 +191,11 @@ def main() -> None:
     parser.add_argument("--near-duplicates", type=float, default=0.8)
     parser.add_argument("--models", type=Path, nargs=2)
     parser.add_argument("--save", action="store_true")
-    given = parser.parse_args()
-    parts = [by_filters(given)]
-    if given.models:
-        parts.append(by_models(given))
-    contest.report("cleaning", "Cleaning of parallel text", parts, given.save)
+    options = parser.parse_args()
+    parts = [by_filters(options)]
+    if options.models:
+        parts.append(by_models(options))
+    contest.report("cleaning", "Cleaning of parallel text", parts, options.save)
 
 
 if __name__ == "__main__":

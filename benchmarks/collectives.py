@@ -82,7 +82,7 @@ def measure(layout: dict[str, Any], block: str) -> tuple[Counter[str], Counter[s
         with keras.StatelessScope(state_mapping=list(zip(weights, values, strict=True))):
             return keras.tree.flatten(layer(**inputs))[0]
 
-    def both(values, inputs, gradient):
+    def forward_and_backward(values, inputs, gradient):
         output, backward = jax.vjp(forward, values, inputs)
         return output, *backward(gradient)
 
@@ -90,14 +90,14 @@ def measure(layout: dict[str, Any], block: str) -> tuple[Counter[str], Counter[s
     laid_out = data, [value.sharding for value in values], dict.fromkeys(inputs, data)
     programs = [
         jax.jit(forward, out_shardings=data).lower(values, inputs),
-        jax.jit(both, out_shardings=laid_out).lower(values, inputs, inputs["x"]),
+        jax.jit(forward_and_backward, out_shardings=laid_out).lower(values, inputs, inputs["x"]),
     ]
-    one, two = (count(program.compile().as_text()) for program in programs)
-    return one, two
+    first, second = (count(program.compile().as_text()) for program in programs)
+    return first, second
 
 
 def ideal(layout: dict[str, Any], block: str) -> tuple[Counter[str], Counter[str]]:
-    """Return the collectives that the papers have where `measure` counts."""
+    """Return the collectives that the papers' methods need, in the form of `measure`."""
     parts = BLOCKS[block][2]
     tensor = parts if layout.get("model", 1) > 1 else 0
     is_split, is_parallel = layout.get("shard_weights", False), layout["data"] > 1
@@ -118,8 +118,8 @@ def main() -> None:
     for axis, layout in LAYOUTS.items():
         for block in BLOCKS:
             counted, best = measure(layout, block), ideal(layout, block)
-            for step, one, other in zip(("forward", "and backward"), counted, best, strict=True):
-                cells = [f"{one[kind]} ({other[kind]})" for kind in KINDS]
+            for step, actual, least in zip(("forward", "and backward"), counted, best, strict=True):
+                cells = [f"{actual[kind]} ({least[kind]})" for kind in KINDS]
                 rows.append([axis, block, step, *cells])
     header = ["axis", "block", "step", *KINDS]
     parts = [contest.table(header, rows), *NOTES]

@@ -65,7 +65,7 @@ class Contestant:
         _say(f"{self.name}: ready after {time.perf_counter() - self._begin:.0f} s")
 
     def run(self) -> dict[str, Any]:
-        """Run one piece of work; return its results and what it took.
+        """Run one piece of work; return its results, times and memory.
 
         `seconds`, processor time as `user_seconds` and `kernel_seconds`, `page_faults`, and
         `peak_bytes` so far.
@@ -97,7 +97,7 @@ class Contestant:
 def contest(contestants: Sequence[Contestant], rounds: int, check: Callable[[], None]) -> None:
     """Run all contestants in turn, after a warmup round that does not count.
 
-    They get ready one after another, or all at once where each has three cores.
+    They are set up one after another, or all at once if the machine has three cores for each.
 
     Args:
         contestants: Contestants to start, run and stop.
@@ -194,8 +194,8 @@ def matmul_peak(precision: str = "float32", size: int = 2048) -> tuple[Callable,
 
 def spread(numbers: Sequence[float], digits: int = 1) -> str:
     """Return the mean, with the least and the greatest if there are several numbers."""
-    found = statistics.mean(numbers), min(numbers), max(numbers)
-    mean, *ends = (f"{x:.{digits}f}" for x in found)
+    values = statistics.mean(numbers), min(numbers), max(numbers)
+    mean, *ends = (f"{x:.{digits}f}" for x in values)
     return f"{mean} ({' to '.join(ends)})" if len(numbers) > 1 else mean
 
 

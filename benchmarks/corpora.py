@@ -1,11 +1,11 @@
-"""Corpora: the same bytes whatever is killed, and the speed of the executors beside a plain loop.
+"""Corpus jobs: the same output after kills, and the executors' speed against a plain loop.
 
     python -m benchmarks.corpora FOLDER [--sentences 200000] [--kills 10] [--rounds 3]
         [--executors local ray] [--save]
 
 FOLDER is a saved translator. The sentences are of the built-in grammar. The reference is a loop
-over `Translator.translate`, with as many lines at a time as a shard has: in other batches, a
-translation whose rival scores the same to the last bits can be another one. Each executor then
+over `Translator.translate`, with as many lines at a time as a shard has: with other batches,
+rounding may decide otherwise between two translations of almost equal score. Each executor then
 translates the same file with two workers; at random moments a worker or the driver is killed with
 SIGKILL, and the command is given again if it was the driver. For the speed, the loop and the local
 executor with one worker run in turns of three seconds, stopped in between, so that both meet the
@@ -49,8 +49,8 @@ def plain(folder: str, source: str, output: str, shard_lines: int) -> None:
     translator, times = Translator.load(folder), []
     with open(output, "w", encoding="utf-8") as file:
         for start in range(0, len(lines), shard_lines):
-            found = translator.translate(lines[start : start + shard_lines], **SEARCH)
-            file.write("".join(f"{x}\n" for x in found))
+            translations = translator.translate(lines[start : start + shard_lines], **SEARCH)
+            file.write("".join(f"{x}\n" for x in translations))
             times.append(time.monotonic())
     print(json.dumps(times))
 
@@ -68,7 +68,7 @@ def executor(folder: str, source: str, output: str, shard_lines: int, **options:
 
 
 def started(task: str, *arguments: object, **options: object) -> subprocess.Popen:
-    """Start one of the functions above in a process."""
+    """Start one of the functions above in a separate process."""
     command = [sys.executable, "-m", "benchmarks.corpora", "--task", task]
     command += [json.dumps([[str(x) if isinstance(x, Path) else x for x in arguments], options])]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -85,10 +85,10 @@ def below(process: int) -> list[int]:
         except (OSError, IndexError):
             continue
 
-    def is_below(one):
-        while one in parents and one != process:
-            one = parents[one]
-        return one == process
+    def is_below(process_id):
+        while process_id in parents and process_id != process:
+            process_id = parents[process_id]
+        return process_id == process
 
     marks = b"keras_transformer.corpora.worker", b"ray::MapWorker"
     return [x for x in parents if any(y in commands.get(x, b"") for y in marks) and is_below(x)]
@@ -146,7 +146,7 @@ def checked(output: Path) -> dict:
 
 
 def rate(times: list[float], turns: list[tuple[float, float]], shard_lines: int) -> float:
-    """Return the lines per second of its own turns, from the end of the first shard."""
+    """Return the lines per second in a program's own turns, from the end of the first shard."""
     first, last = times[0], times[-1]
     seconds = sum(max(0.0, min(end, last) - max(begin, first)) for begin, end in turns)
     return (len(times) - 1) * shard_lines / seconds
@@ -157,8 +157,8 @@ def take_turns(processes: dict[str, subprocess.Popen]) -> dict[str, list[tuple[f
     turns: dict[str, list[tuple[float, float]]] = {task: [] for task in processes}
 
     def send(task, number):
-        for one in (processes[task].pid, *below(processes[task].pid)):
-            os.kill(one, number)
+        for process_id in (processes[task].pid, *below(processes[task].pid)):
+            os.kill(process_id, number)
 
     def has_ended(task):
         look = os.WEXITED | os.WNOHANG | os.WNOWAIT
@@ -180,7 +180,7 @@ def take_turns(processes: dict[str, subprocess.Popen]) -> dict[str, list[tuple[f
 
 def speeds(folder: str, source: Path, room: Path, shard_lines: int, rounds: int) -> dict:
     """Return the rates of the plain loop and of the executor, in turns, and processor times."""
-    found: dict[str, list] = dict(plain=[], executor=[], plain_seconds=[], executor_seconds=[])
+    results: dict[str, list] = dict(plain=[], executor=[], plain_seconds=[], executor_seconds=[])
     for number in range(rounds):
         processes = {
             task: started(task, folder, source, room / f"{task}{number}", shard_lines)
@@ -190,10 +190,10 @@ def speeds(folder: str, source: Path, room: Path, shard_lines: int, rounds: int)
         for task, process in processes.items():
             times = json.loads(process.stdout.read())
             usage = os.wait4(process.pid, 0)[2]  # with that of the worker, which the driver awaits
-            found[task].append(rate(times, turns[task], shard_lines))
-            found[f"{task}_seconds"].append(usage.ru_utime + usage.ru_stime)
-        print({name: x[-1] for name, x in found.items()}, file=sys.stderr, flush=True)
-    return found
+            results[task].append(rate(times, turns[task], shard_lines))
+            results[f"{task}_seconds"].append(usage.ru_utime + usage.ru_stime)
+        print({name: x[-1] for name, x in results.items()}, file=sys.stderr, flush=True)
+    return results
 
 
 def main() -> None:
@@ -240,21 +240,21 @@ def same_bytes(room: Path, options: argparse.Namespace) -> str:
     rows = [["`Translator.translate`", "", f"{count:,}", "", "", f"{seconds:.0f}", digest]]
     for executor in options.executors:
         output = room / executor
-        given = dict(executor=executor, processes=2, kills=options.kills)
-        counts = killed(options.folder, source, output, options.shard_lines, **given)
-        found = checked(output)
+        settings = dict(executor=executor, processes=2, kills=options.kills)
+        counts = killed(options.folder, source, output, options.shard_lines, **settings)
+        facts = checked(output)
         rows.append(
             [
                 executor,
-                f"{found['shards']:,}",
-                f"{found['lines']:,}",
+                f"{facts['shards']:,}",
+                f"{facts['lines']:,}",
                 counts["workers"],
                 counts["drivers"],
                 f"{counts['seconds']:.0f}",
-                found["sha256"],
+                facts["sha256"],
             ]
         )
-        print(rows[-1], found["others"], file=sys.stderr, flush=True)
+        print(rows[-1], facts["others"], file=sys.stderr, flush=True)
     header = [
         "",
         "shards",
@@ -271,18 +271,18 @@ def ratios(room: Path, options: argparse.Namespace) -> list[str]:
     """Return the table of the timed runs."""
     source = room / "timed.txt"
     written(source, options.timed)
-    found = speeds(options.folder, source, room, options.shard_lines, options.rounds)
-    pairs = list(zip(found["executor"], found["plain"], strict=True))
+    results = speeds(options.folder, source, room, options.shard_lines, options.rounds)
+    pairs = list(zip(results["executor"], results["plain"], strict=True))
     rows = [
         [i + 1, f"{y:,.0f}", f"{x:,.0f}", f"{x / y:.2f}", f"{b:.1f}", f"{a:.1f}"]
         for i, ((x, y), a, b) in enumerate(
-            zip(pairs, found["executor_seconds"], found["plain_seconds"], strict=True)
+            zip(pairs, results["executor_seconds"], results["plain_seconds"], strict=True)
         )
     ]
     header = ["pair", "plain lines/s", "executor lines/s", "ratio", "plain CPU s", "executor CPU s"]
     ratio = statistics.median(x / y for x, y in pairs)
     cpu = statistics.median(
-        y / x for x, y in zip(found["executor_seconds"], found["plain_seconds"], strict=True)
+        y / x for x, y in zip(results["executor_seconds"], results["plain_seconds"], strict=True)
     )
     told = (
         f"Median ratio of the rates: {ratio:.2f}; of the processor time, start-up included: "

@@ -201,7 +201,7 @@ def models() -> str:
 
 
 def breaks() -> str:
-    """Return the smallest batches of data parallel."""
+    """Return the table of the smallest batches that data parallel training does not slow down."""
     rows = []
     for name, device in DEVICES.items():
         places = {"one island": LINK_USE * device.link}
@@ -262,9 +262,9 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def filled(page: str) -> str:
-    """Return the page with each table after its mark made anew."""
+    """Return the page with a new table after each mark."""
     mark = re.compile(r"(<!-- table: (\w+) -->\n\n).*?(\n\n<!-- end -->)", re.DOTALL)
-    return mark.sub(lambda found: found[1] + TABLES[found[2]]() + found[3], page)
+    return mark.sub(lambda match: match[1] + TABLES[match[2]]() + match[3], page)
 
 
 def main() -> None:

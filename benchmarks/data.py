@@ -94,17 +94,17 @@ def main() -> None:
             # The third batch is the first one made in advance: all workers have started by then.
             for _ in range(3):
                 next(iterator)
-            begun = time.perf_counter()
+            ready = time.perf_counter()
             target_tokens = 0
             for _ in range(arguments.batches):
                 _, labels = next(iterator)
                 target_tokens += np.count_nonzero(labels != tokenizer.pad_id)
-            seconds = time.perf_counter() - begun
+            seconds = time.perf_counter() - ready
             iterator.close()
             padding = 1 - tokens / cells
             print(
                 f"{sampling:8}  {packed:6}  {reading:5.2f} s  {len(batches.shapes):6}"
-                f"  {padding:7.1%}  {num_workers:7}  {begun - start:11.2f} s"
+                f"  {padding:7.1%}  {num_workers:7}  {ready - start:11.2f} s"
                 f"  {arguments.batches / seconds:9,.0f}  {target_tokens / seconds:15,.0f}"
             )
 

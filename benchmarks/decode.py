@@ -10,10 +10,10 @@ strings to strings with the same SentencePiece model. It gets the whole test set
 batches of the size that suits it, or one sentence at a time with --one-by-one. The length penalty
 is 0, the only value that all of them define alike; contestants named -penalty are ours with that of
 our default. The table also has the share of translations equal to ours in float32, and the BLEU
-score. "strict" contestants multiply in the precision that they are named after; the others of ours
-use float32 where it is faster, for which --processor names other instructions than those of this
-machine. --short translates 32 made-up sentences with an
-untrained toy model, for which equality and BLEU say nothing.
+score. "strict" contestants multiply in the precision that they are named after; our other
+contestants use float32 where it is faster; --processor replaces this machine's instructions in that
+decision. --short translates 32 made-up sentences with an untrained toy model, for which equality
+and BLEU say nothing.
 """
 
 from __future__ import annotations
@@ -124,21 +124,23 @@ def compete(
     reference = contestants[REFERENCE if REFERENCE in names else names[0]].facts["translations"]
     rows = []
     for name, contestant in contestants.items():
-        found = contestant.facts["translations"]
-        same = sum(a == b for a, b in zip(found, reference, strict=True))
+        translations = contestant.facts["translations"]
+        same = sum(a == b for a, b in zip(translations, reference, strict=True))
         rows.append(
             [
                 name,
                 f"{len(lines) / contestant.seconds:.1f}",
                 f"{contestant.facts['first_seconds']:.2f}",
                 f"{same / len(lines):.1%}",
-                f"{sacrebleu.corpus_bleu(found, [references]).score:.2f}",
+                f"{sacrebleu.corpus_bleu(translations, [references]).score:.2f}",
                 f"{max(x['peak_bytes'] for x in contestant.results) / 2**30:.2f}",
                 _processor_milliseconds(contestant, len(lines)),
                 *_latencies(contestant),
                 *[
-                    "" if name == one else f"{contest.ratio(contestant, contestants[one]):.2f}"
-                    for one in ours
+                    ""
+                    if name == own_name
+                    else f"{contest.ratio(contestant, contestants[own_name]):.2f}"
+                    for own_name in ours
                 ],
             ]
         )
@@ -152,11 +154,11 @@ def _processor_milliseconds(contestant, sentences):
 
 def _latencies(contestant):
     """Return the median and the 99th percentile in milliseconds, if sentences come one by one."""
-    found = [1e3 * seconds for x in contestant.results for seconds in x["latencies"]]
-    if not found:
+    latencies = [1e3 * seconds for x in contestant.results for seconds in x["latencies"]]
+    if not latencies:
         return []
-    slow = sorted(found)[int(0.99 * len(found))]
-    return [f"{x:.0f}" for x in (statistics.median(found), slow)]
+    slow = sorted(latencies)[int(0.99 * len(latencies))]
+    return [f"{x:.0f}" for x in (statistics.median(latencies), slow)]
 
 
 def toy(folder: Path) -> list[tuple[str, str]]:
@@ -230,7 +232,7 @@ def main() -> None:
         )
     header = ["", "sentences/s", "first s", "same as ours", "BLEU", "peak GiB", "processor ms"]
     header += ["p50 ms", "p99 ms"] if options.one_by_one else []
-    header += [f"{one} is faster by" for one in options.only if one.startswith("ours")]
+    header += [f"{entry} is faster by" for entry in options.only if entry.startswith("ours")]
     how = "one by one" if options.one_by_one else "all at once"
     parts = [f"decode-{name}-beam{options.beam_size}"]
     parts += ["one-by-one"] if options.one_by_one else []

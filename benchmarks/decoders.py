@@ -108,12 +108,14 @@ def ctranslate2(
 
     def translate(lines):
         ids = tokenizer.encode_source(lines)
-        found = model.translate_batch(
+        results = model.translate_batch(
             [[pieces[i] for i in row] for row in ids], beam_size=beam_size, length_penalty=0.0,
             max_batch_size=2048 // workers, batch_type="tokens",
             min_decoding_length=0, max_decoding_length=max(map(len, ids)) + ROOM,
         )  # fmt: skip
-        return tokenizer.decode_target([[numbers[x] for x in one.hypotheses[0]] for one in found])
+        return tokenizer.decode_target(
+            [[numbers[x] for x in result.hypotheses[0]] for result in results]
+        )
 
     return _contestant(translate, lines, one_by_one)
 
@@ -143,11 +145,13 @@ def transformers(
         longest = max(map(len, ids))
         padded = torch.tensor([[*row, *[config.pad_id] * (longest - len(row))] for row in ids])
         padded = padded.to(device)
-        found = model.generate(
+        generated = model.generate(
             input_ids=padded, attention_mask=(padded != config.pad_id).long(),
             num_beams=beam_size, do_sample=False, length_penalty=0.0, max_length=longest + ROOM,
         )  # fmt: skip
-        return tokenizer.decode_target([_until_end(row, config) for row in found[:, 1:].tolist()])
+        return tokenizer.decode_target(
+            [_until_end(row, config) for row in generated[:, 1:].tolist()]
+        )
 
     def translate(lines):
         return _by_length(batch, tokenizer.encode_source(lines), len, batch_size)
@@ -197,12 +201,12 @@ def _contestant(translate, lines, one_by_one):
     def run():
         if not one_by_one:
             return translate(lines), []
-        found, latencies = [], []
+        translations, latencies = [], []
         for line in lines:
             begin = time.perf_counter()
-            found += translate([line])
+            translations += translate([line])
             latencies.append(time.perf_counter() - begin)
-        return found, latencies
+        return translations, latencies
 
     facts = {"translations": run()[0], "first_seconds": first}
     return lambda: {"latencies": run()[1]}, facts

@@ -33,17 +33,17 @@ def prompt(context: str, question: str) -> str:
 
 def dialogues(questions: list) -> list[dict[str, Any]]:
     """Return dialogues of up to `QUESTIONS` questions about one passage."""
-    found = []
-    for context, own in itertools.groupby(questions, lambda x: x.context):
-        answered = [x for x in own if x.answers]
+    results = []
+    for context, group in itertools.groupby(questions, lambda x: x.context):
+        answered = [x for x in group if x.answers]
         for start in range(0, len(answered), QUESTIONS):
             messages = []
             for asked in answered[start : start + QUESTIONS]:
                 text = asked.question if messages else prompt(context, asked.question)
                 messages.append({"role": "user", "content": text})
                 messages.append({"role": "assistant", "content": asked.answers[0][0]})
-            found.append({"messages": messages})
-    return found
+            results.append({"messages": messages})
+    return results
 
 
 def write_files(folder: Path, data: Path) -> list:
@@ -53,14 +53,14 @@ def write_files(folder: Path, data: Path) -> list:
 
     side = dict(read_pairs(data / "squad/suggested_article_split.tsv"))
     questions = read_squad(data / "squad/dev-v1.1.reconstructed.json.gz")
-    own = [x for x in questions if side[x.article] == "train"]
-    articles = {x.article: {} for x in own}
-    for asked in own:
+    train_questions = [x for x in questions if side[x.article] == "train"]
+    articles = {x.article: {} for x in train_questions}
+    for asked in train_questions:
         articles[asked.article][asked.context] = None  # in order, each once
     folder.mkdir(parents=True, exist_ok=True)
     for name, lines in {
         "articles": [{"text": "\n".join(contexts)} for contexts in articles.values()],
-        "dialogues": dialogues(own),
+        "dialogues": dialogues(train_questions),
     }.items():
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (folder / f"{name}.jsonl").write_text(text, "utf-8")
@@ -82,12 +82,12 @@ def measure(chat: Any, questions: list) -> dict[str, float]:
             asked.append(question)
             prompts.append(ids)
     search = Generation(max_new_tokens=REPLY)
-    found = chat.writer.generate_ids(prompts, search, ends=chat.ends)
-    texts = chat.writer.tokenizer.decode(found)
+    replies = chat.writer.generate_ids(prompts, search, ends=chat.ends)
+    texts = chat.writer.tokenizer.decode(replies)
     answers = {question.id: text for question, text in zip(asked, texts, strict=True)}
     expected = {x.id: [text for text, _ in x.answers] for x in questions}
     scores = answer_scores(answers, expected)  # a question that is too long counts as wrong
-    ended = 100.0 * sum(len(ids) < REPLY for ids in found) / len(found)
+    ended = 100.0 * sum(len(ids) < REPLY for ids in replies) / len(replies)
     return scores | {"ended": ended, "asked": len(asked), "questions": len(questions)}
 
 
@@ -102,29 +102,29 @@ def main() -> None:
     parser.add_argument("--most", type=int, help="ask at most this many questions")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--save", action="store_true", help="write the table to results/")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     from keras_transformer.evaluation.assess import read_metrics
     from keras_transformer.language.chat import Chat
     from keras_transformer.training import chat, language_model
     from keras_transformer.training.language_models import read_start, with_chat_template
 
-    folder = given.folder
-    questions = write_files(folder, given.data)[: given.most]
-    texts = [folder / "articles.jsonl", *(given.data / name for name in NOVELS)]
-    run = dict(precision=given.precision, rows=8, steps=given.steps, warmup_steps=200)
-    run |= dict(steps_per_epoch=max(1, given.steps // 10), **SIZES)
+    folder = arguments.folder
+    questions = write_files(folder, arguments.data)[: arguments.most]
+    texts = [folder / "articles.jsonl", *(arguments.data / name for name in NOVELS)]
+    run = dict(precision=arguments.precision, rows=8, steps=arguments.steps, warmup_steps=200)
+    run |= dict(steps_per_epoch=max(1, arguments.steps // 10), **SIZES)
     language_model.train(text=texts, output=folder / "base", **run)
     start, _ = with_chat_template(read_start(folder / "base"))
     rows = [("before", "", *_cells(measure(Chat(start), questions)), "", "")]
-    for name, rank, rate in (("all weights", 0, 5e-4), ("LoRA", given.lora_rank, 2e-3)):
+    for name, rank, rate in (("all weights", 0, 5e-4), ("LoRA", arguments.lora_rank, 2e-3)):
         output = folder / ("lora" if rank else "whole")
         options = dict(start_from=folder / "base", data_files=[folder / "dialogues.jsonl"])
         options |= dict(output=output, lora_rank=rank, peak_learning_rate=rate)
-        chat.train(**options, epochs=given.epochs, precision=given.precision)
+        chat.train(**options, epochs=arguments.epochs, precision=arguments.precision)
         scores = measure(Chat.load(output), questions)
         trained = read_metrics(output)["training"]
-        own = f"rank {rank}" if rank else ""
-        rows.append((name, own, *_cells(scores), f"{trained['loss']:.3f}",
+        detail = f"rank {rank}" if rank else ""
+        rows.append((name, detail, *_cells(scores), f"{trained['loss']:.3f}",
                      f"{trained['seconds']:.0f}"))  # fmt: skip
         print(*rows[-1], flush=True)
     base = read_metrics(folder / "base")["validation"]
@@ -135,7 +135,7 @@ def main() -> None:
         f"{base['parameters']:,} weights and a validation loss of {base['loss']:.3f} per token; "
         f"its training took {base['seconds']:.0f} s.",
     ]
-    contest.report("dialogues", "Tuning on dialogues", parts, given.save)
+    contest.report("dialogues", "Tuning on dialogues", parts, arguments.save)
 
 
 def _cells(scores):

@@ -1,4 +1,4 @@
-"""Pronouns in documents of the embedded grammar: with the sentences before them, and without.
+"""Pronouns in documents of the built-in grammar, translated with and without previous sentences.
 
     python -m benchmarks.documents FOLDER [FOLDER ...] [--context 0 1 2] [--save]
 
@@ -25,11 +25,11 @@ PRONOUN = re.compile(r"\b(er|sie|es|ihn)\b", re.IGNORECASE)
 
 
 def right_pronouns(translations: Sequence[str], references: Sequence[str]) -> tuple[int, int]:
-    """Return how many translations have the pronouns of their reference, and of how many.
+    """Return the number of translations with their reference's pronouns, and of those that count.
 
     Args:
         translations: German sentences.
-        references: Their references, of which those count that have a pronoun and follow another
+        references: Their references. Only those count that have a pronoun and follow another
             sentence; an empty text ends a document.
     """
     right = count = 0
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
     parser.add_argument("--context", type=int, nargs="+", default=[0, 1, 2], help="sentences")
     parser.add_argument("--save", action="store_true", help="write the table to results/")
-    given = parser.parse_args()
+    options = parser.parse_args()
 
     import sacrebleu
 
@@ -60,23 +60,23 @@ def main() -> None:
 
     sources, references = zip(*load_corpus("documents", train_size=1).tests["test"], strict=True)
     rows = []
-    for folder in given.folders:
+    for folder in options.folders:
         translator = Translator.load(folder)
-        for context in given.context if reads_context(translator.tokenizer) else [0]:
+        for context in options.context if reads_context(translator.tokenizer) else [0]:
             if context:
-                found = translate_documents(translator, sources, context)
+                translations = translate_documents(translator, sources, context)
             else:
-                found = translator.translate(sources)
-            right, count = right_pronouns(found, references)
+                translations = translator.translate(sources)
+            right, count = right_pronouns(translations, references)
             filled = [i for i, text in enumerate(references) if text]
-            texts = [found[i] for i in filled], [[references[i] for i in filled]]
-            bleu = sacrebleu.corpus_bleu(*texts).score
+            texts, expected = [translations[i] for i in filled], [[references[i] for i in filled]]
+            bleu = sacrebleu.corpus_bleu(texts, expected).score
             rows.append((folder.name, context, f"{100 * right / count:.1f}", f"{bleu:.2f}"))
     parts = [
         contest.table(("translator", "sentences before", "right pronouns, %", "BLEU"), rows),
         f"{count} pronouns in {references.count('')} documents.",
     ]
-    contest.report("documents", "Pronouns in documents of the grammar", parts, given.save)
+    contest.report("documents", "Pronouns in documents of the grammar", parts, options.save)
 
 
 if __name__ == "__main__":

@@ -183,7 +183,10 @@ def compete(
     for name, entry in entries.items():
         tokens, seconds = (sum(r[key] for r in entry.results) for key in ("tokens", "seconds"))
         row = [name, entry.facts["batches"], f"{entry.facts['padding']:.1%}", f"{seconds:.1f}"]
-        row += [f"{tokens / seconds:,.0f}", *(f"{contest.ratio(entry, one):.2f}" for one in ours)]
+        row += [
+            f"{tokens / seconds:,.0f}",
+            *(f"{contest.ratio(entry, our_entry):.2f}" for our_entry in ours),
+        ]
         rows.append(row)
     return rows
 

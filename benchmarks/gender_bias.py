@@ -3,7 +3,7 @@
     python -m benchmarks.gender_bias FOLDER ROOM [--pairs 8000] [--epochs 1] [--seeds 0 1 2]
         [--sentences 1000] [--save]
 
-FOLDER is a translator trained on the embedded grammar, where a doctor is always der Arzt. It
+FOLDER is a translator trained on the built-in grammar, where a doctor is always der Arzt. It
 translates sentences whose pronoun tells the gender of a profession (The doctor lost her umbrella);
 the German noun shows what it understood. The translator is then trained further on such sentences,
 half of which do not tell the gender in English: with as many women as men, and with a stereotype
@@ -30,14 +30,14 @@ VALIDATION = 50  # pairs
 
 
 def sentences(count: int) -> list:
-    """Return the sentences to test with: each profession, women and men alike."""
+    """Return the test sentences: each profession, as often for women as for men."""
     from benchmarks.measures.professions import gendered_pairs
 
     return gendered_pairs(count, TEST_SEED)
 
 
 def training_text(count: int, following: float, tested: list, seed: int) -> list[tuple[str, str]]:
-    """Return pairs to train on, of which a share follows the stereotype and no test sentence is.
+    """Return pairs to train on: a share follows the stereotype, and none is a test sentence.
 
     Half of the sentences tell the gender in English.
     """
@@ -47,26 +47,26 @@ def training_text(count: int, following: float, tested: list, seed: int) -> list
         name: following if gender == "female" else 1 - following
         for name, gender in STEREOTYPES.items()
     }
-    left_out, found = {x.english for x in tested}, []
+    left_out, pairs = {x.english for x in tested}, []
     for told in (True, False):
         drawn = gendered_pairs(count // 2, TRAINING_SEED + seed, female=female, told=told)
-        found += [(x.english, x.german) for x in drawn if x.english not in left_out]
-    return found
+        pairs += [(x.english, x.german) for x in drawn if x.english not in left_out]
+    return pairs
 
 
 def trained(
     start: Path, folder: Path, pairs: list[tuple[str, str]], epochs: int, seed: int
 ) -> Path:
-    """Train a translator further on the pairs, unless it is done."""
+    """Train a translator further on the pairs, unless that is done already."""
     from keras_transformer.training.translation import train
 
     if (folder / "metrics.json").exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
     files = {}
-    for name, own in {"train": pairs[VALIDATION:], "validation": pairs[:VALIDATION]}.items():
+    for name, part in {"train": pairs[VALIDATION:], "validation": pairs[:VALIDATION]}.items():
         files[name] = folder / f"{name}.tsv"
-        text = "".join("\t".join(pair) + "\n" for pair in own)
+        text = "".join("\t".join(pair) + "\n" for pair in part)
         files[name].write_text(text, "utf-8")
     changes = ["corpus='files'", f"epochs={epochs}", "warmup_steps=20", "peak_learning_rate=0.001"]
     changes += [f"num_buckets={BUCKETS}", f"tokens_per_batch={BATCH}", f"seed={seed}"]
@@ -91,11 +91,11 @@ def measure(folder: Path, tested: list) -> dict[str, Any]:
     from benchmarks.measures.professions import FORMS, STEREOTYPES
 
     translations = kt.Translator.load(folder).translate([x.english for x in tested])
-    found = [
+    genders = [
         gender_of(text, FORMS[x.profession]) for text, x in zip(translations, tested, strict=True)
     ]
     stereotypes = [STEREOTYPES[x.profession] for x in tested]
-    return gender_scores(found, [x.gender for x in tested], stereotypes)
+    return gender_scores(genders, [x.gender for x in tested], stereotypes)
 
 
 def main() -> None:
@@ -108,27 +108,27 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--sentences", type=int, default=1000, help="sentences to test with")
     parser.add_argument("--save", action="store_true", help="write the table to results/")
-    given = parser.parse_args()
-    tested = sentences(given.sentences)
-    scores = {"as it is": [measure(given.folder, tested)]}
+    options = parser.parse_args()
+    tested = sentences(options.sentences)
+    scores = {"as it is": [measure(options.folder, tested)]}
     for name, following in TRAINED_ON.items():
         scores[name] = []
-        for seed in given.seeds:
-            pairs = training_text(given.pairs, following, tested, seed)
-            folder = given.room / f"{100 * following:.0f}-{given.epochs}-{seed}"
-            folder = trained(given.folder, folder, pairs, given.epochs, seed)
+        for seed in options.seeds:
+            pairs = training_text(options.pairs, following, tested, seed)
+            folder = options.room / f"{100 * following:.0f}-{options.epochs}-{seed}"
+            folder = trained(options.folder, folder, pairs, options.epochs, seed)
             scores[name].append(measure(folder, tested))
     names = {"accuracy": "accuracy, %", "f1_male": "F1, men", "f1_female": "F1, women"}
     names |= {"delta_g": "Delta G", "delta_s": "Delta S", "unknown": "no form found, %"}
     rows = [
-        (name, *(contest.spread([found[x] for found in own]) for x in names))
-        for name, own in scores.items()
+        (name, *(contest.spread([run[x] for run in runs]) for x in names))
+        for name, runs in scores.items()
     ]
-    note = f"{len(tested):,} sentences of 10 professions; {given.pairs:,} pairs to train on, "
-    note += f"{given.epochs} epochs; of {len(given.seeds)} seeds the mean, the least and the "
+    note = f"{len(tested):,} sentences of 10 professions; {options.pairs:,} pairs to train on, "
+    note += f"{options.epochs} epochs; of {len(options.seeds)} seeds the mean, the least and the "
     note += "greatest."
     parts = [contest.table(("trained further on", *names.values()), rows), note]
-    contest.report("gender-bias", "Gender bias of a translator", parts, given.save)
+    contest.report("gender-bias", "Gender bias of a translator", parts, options.save)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Time and memory of linear attention beside softmax, from 1,024 to 65,536 tokens.
+"""Time and memory of linear attention against softmax, from 1,024 to 65,536 tokens.
 
     python -m benchmarks.linear_attention [--backend torch tensorflow jax] [--lengths 1024 ...]
         [--softmax 16384] [--save]

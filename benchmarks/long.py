@@ -110,7 +110,7 @@ def measured(
         arguments: Values of `add_options`.
         setup: The function that makes a contestant of a task, a path and a length.
         paths: Kinds of attention.
-        longest: Longest input of some paths.
+        longest: Maximum length for paths that have one.
     """
     rows = []
     for task in arguments.tasks:

@@ -54,7 +54,7 @@ class RecurrentEncoder(keras.layers.Layer):
         valid: (B, S), True for tokens, which precede all padding.
 
     Returns:
-        The memory (B, S, H). Padding changes nothing in the places of tokens.
+        The memory (B, S, H). Padding does not change the outputs at tokens.
     """
 
     def __init__(self, units: int, dropout: float, **kwargs: Any):
@@ -72,8 +72,8 @@ class RecurrentEncoder(keras.layers.Layer):
         order_BS1 = ops.expand_dims(ops.where(valid, count_B1 - 1 - place_BS, place_BS), 2)
         leftward = self.leftward(ops.take_along_axis(x, order_BS1, axis=1))
         leftward = ops.take_along_axis(leftward, order_BS1, axis=1)
-        both = ops.concatenate([self.rightward(x), leftward], axis=-1)
-        return self.upper(self.dropout(both))
+        joined = ops.concatenate([self.rightward(x), leftward], axis=-1)
+        return self.upper(self.dropout(joined))
 
 
 class RecurrentDecoder(keras.layers.Layer):
@@ -103,9 +103,9 @@ class RecurrentDecoder(keras.layers.Layer):
     def call(self, x: Any, memory: Any, valid: Any, state: Any = None) -> tuple[Any, Any]:
         h_low, c_low, h_up, c_up = self.begin(memory, valid) if state is None else state
         x, h_low, c_low = self.lower(x, initial_state=[h_low, c_low])
-        both = ops.concatenate([x, self.attend(x, memory, valid)], axis=-1)
-        x, h_up, c_up = self.upper(self.dropout(both), initial_state=[h_up, c_up])
-        attended = both[..., both.shape[-1] // 2 :]
+        joined = ops.concatenate([x, self.attend(x, memory, valid)], axis=-1)
+        x, h_up, c_up = self.upper(self.dropout(joined), initial_state=[h_up, c_up])
+        attended = joined[..., joined.shape[-1] // 2 :]
         x = self.output_layer(self.dropout(ops.concatenate([x, attended], axis=-1)))
         return x, [h_low, c_low, h_up, c_up]
 

@@ -24,10 +24,10 @@ def gpu() -> str:
     """Return the names of the machine's NVIDIA GPUs, a line each; empty without any."""
     try:
         query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-        found = subprocess.run(query, capture_output=True, text=True)
+        result = subprocess.run(query, capture_output=True, text=True)
     except OSError:
         return ""
-    return "" if found.returncode else found.stdout.strip()
+    return "" if result.returncode else result.stdout.strip()
 
 
 def count_cores() -> int:
@@ -67,10 +67,10 @@ def versions(*packages: str) -> str:
     """Return the installed packages among these, with their versions."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = []
+    installed = []
     for package in packages:
         try:
-            found.append(f"{package} {version(package)}")
+            installed.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             continue
-    return ", ".join(found)
+    return ", ".join(installed)

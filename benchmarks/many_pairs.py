@@ -51,29 +51,29 @@ def test_sets(
     """
     from keras_transformer.data.text_files import read_pairs
 
-    found: dict[Direction, Pairs] = {}
+    sets: dict[Direction, Pairs] = {}
     for code in languages:
         folder = data / f"tatoeba-{PIVOT}-{code}"
         files = (folder / f"{part}.{language}.gz" for language in (PIVOT, code))
-        found[PIVOT, code] = read_pairs(*files)
-    found |= {(code, PIVOT): _swapped(found[PIVOT, code]) for code in languages}
-    for one, other in itertools.combinations(languages, 2):
-        pairs = shared(found[PIVOT, one], found[PIVOT, other])
+        sets[PIVOT, code] = read_pairs(*files)
+    sets |= {(code, PIVOT): _swapped(sets[PIVOT, code]) for code in languages}
+    for first, second in itertools.combinations(languages, 2):
+        pairs = shared(sets[PIVOT, first], sets[PIVOT, second])
         if pairs:
-            found |= {(one, other): pairs, (other, one): _swapped(pairs)}
-    return {direction: pairs[: limit or None] for direction, pairs in found.items()}
+            sets |= {(first, second): pairs, (second, first): _swapped(pairs)}
+    return {direction: pairs[: limit or None] for direction, pairs in sets.items()}
 
 
 def shared(first: Pairs, second: Pairs) -> Pairs:
-    """Return the translations of each text that is a source of both, the first of each list."""
-    one, other = dict(reversed(first)), dict(reversed(second))
-    return [(one[text], other[text]) for text in dict(first) if text in other]
+    """Return pairs of the first translations, in both lists, of each source that they share."""
+    translations, others = dict(reversed(first)), dict(reversed(second))
+    return [(translations[text], others[text]) for text in dict(first) if text in others]
 
 
 def scores(
     translator: Any, direction: Direction, pairs: Pairs, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return BLEU and chrF in a direction, and of two translations through English.
+    """Return BLEU and chrF in a direction, translated directly and in two steps through English.
 
     Args:
         translator: A translator of many pairs, or of this one.
@@ -87,11 +87,11 @@ def scores(
         return translator.between(source, target).translate(texts, **options)
 
     sources, references = ([*side] for side in zip(*pairs, strict=True))
-    found = evaluate(translate(sources, *direction), references)
+    results = evaluate(translate(sources, *direction), references)
     if PIVOT not in direction and translator.tokenizer.target_languages:
         english = translate(sources, direction[0], PIVOT)
-        found["through"] = evaluate(translate(english, PIVOT, direction[1]), references)["bleu"]
-    return found
+        results["through"] = evaluate(translate(english, PIVOT, direction[1]), references)["bleu"]
+    return results
 
 
 def rows_of(
@@ -110,10 +110,10 @@ def rows_of(
     """
     rows = []
     for direction, pairs in sets.items():
-        found = scores(translator, direction, pairs, options)
+        results = scores(translator, direction, pairs, options)
         single = singles.get(direction)
         alone = scores(single, direction, pairs, options)["bleu"] if single else None
-        numbers = (found["bleu"], found["chrf"], found.get("through"), alone)
+        numbers = (results["bleu"], results["chrf"], results.get("through"), alone)
         kind = "trained" if PIVOT in direction else "zero-shot"
         cells = ("" if x is None else f"{x:.1f}" for x in numbers)
         rows.append(("-".join(direction), kind, str(len(pairs)), *cells))
@@ -138,30 +138,30 @@ def main() -> None:
     parser.add_argument("--beam-size", type=int, default=5)
     parser.add_argument("--length-penalty", type=float, default=1.0)
     parser.add_argument("--save", action="store_true", help="write the table to results/")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
 
     from keras_transformer import Translator
 
-    translator = Translator.load(given.folder)
+    translator = Translator.load(arguments.folder)
     languages = [x for x in translator.tokenizer.target_languages if x != PIVOT]
     if not languages:
-        parser.error(f"{given.folder} has no target languages to choose from")
+        parser.error(f"{arguments.folder} has no target languages to choose from")
     singles = {}
-    for text in given.single:
+    for text in arguments.single:
         name, equals, folder = text.partition("=")
         if not equals or name.count("-") != 1:
             parser.error(f"--single must read SOURCE-TARGET=FOLDER, got {text!r}")
         singles[tuple(name.split("-"))] = Translator.load(folder)
-    sets = test_sets(given.data, given.part, languages, given.limit)
-    options = dict(beam_size=given.beam_size, length_penalty=given.length_penalty)
+    sets = test_sets(arguments.data, arguments.part, languages, arguments.limit)
+    options = dict(beam_size=arguments.beam_size, length_penalty=arguments.length_penalty)
     columns = ("direction", "training", "pairs", "BLEU", "chrF", "BLEU through English")
     rows = rows_of(translator, sets, singles, options)
     parts = [
         contest.table((*columns, "BLEU of a model of this pair alone"), rows),
-        f"{translator.model.count_params():,} weights; beam size {given.beam_size}, length penalty "
-        f"{given.length_penalty:g}; sacreBLEU and chrF, one reference.",
+        f"{translator.model.count_params():,} weights; beam size {arguments.beam_size}, length "
+        f"penalty {arguments.length_penalty:g}; sacreBLEU and chrF, one reference.",
     ]
-    contest.report("many_pairs", "One model of many language pairs", parts, given.save)
+    contest.report("many_pairs", "One model of many language pairs", parts, arguments.save)
 
 
 if __name__ == "__main__":

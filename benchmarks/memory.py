@@ -1,4 +1,4 @@
-"""Memory of training, beside the peers, and of translating a growing number of sentences.
+"""Memory of training, against the peers, and of translating a growing number of sentences.
 
     python -m benchmarks.memory [--size base] [--rows 128] [--length 32] [--precision float32]
         [--only ours-torch marian ...] [--sentences 500 1000 2000 4000] [--part NAME] [--save]

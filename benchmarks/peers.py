@@ -33,18 +33,18 @@ def attention_parts(
     """Return (kernel (D, D), bias (D,)) of query, key, value and output of an attention layer."""
     if f"{path}/query_key_value/kernel" in weights:
         fused, parts = "query_key_value", ("query", "key", "value")
-        found = {}
+        layers = {}
     else:
         fused, parts = "key_value", ("key", "value")
-        found = {"query": (weights[f"{path}/query/kernel"], weights[f"{path}/query/bias"])}
+        layers = {"query": (weights[f"{path}/query/kernel"], weights[f"{path}/query/bias"])}
     kernel, bias = weights[f"{path}/{fused}/kernel"], weights[f"{path}/{fused}/bias"]
     # Ours are ordered by head; `layers.head_groups.unfuse` is not imported, as above.
     by_head = kernel.reshape(len(kernel), num_heads, len(parts), -1)
     biases = bias.reshape(num_heads, len(parts), -1)
     for i, name in enumerate(parts):
-        found[name] = by_head[:, :, i].reshape(len(kernel), -1), biases[:, i].reshape(-1)
-    found["output"] = weights[f"{path}/output/kernel"], weights[f"{path}/output/bias"]
-    return found
+        layers[name] = by_head[:, :, i].reshape(len(kernel), -1), biases[:, i].reshape(-1)
+    layers["output"] = weights[f"{path}/output/kernel"], weights[f"{path}/output/bias"]
+    return layers
 
 
 def blocks(config: TransformerConfig) -> Iterator[tuple[str, int, dict[str, bool]]]:
@@ -140,17 +140,17 @@ def _marian_weights(config, weights):
         )
 
     for stack, number, attentions in blocks(config):
-        theirs, ours = f"model.{stack}.layers.{number}", f"{stack}/block_{number}"
+        layer, block = f"model.{stack}.layers.{number}", f"{stack}/block_{number}"
         for name, is_cross in attentions.items():
-            prefix = f"{theirs}.{'encoder_attn' if is_cross else 'self_attn'}"
-            parts = attention_parts(weights, f"{ours}/{name}", config.num_heads)
+            prefix = f"{layer}.{'encoder_attn' if is_cross else 'self_attn'}"
+            parts = attention_parts(weights, f"{block}/{name}", config.num_heads)
             for part, letter in (("query", "q"), ("key", "k"), ("value", "v"), ("output", "out")):
                 put(f"{prefix}.{letter}_proj", *parts[part])
-            norm(f"{prefix}_layer_norm", f"{ours}/{name}_norm/norm")
+            norm(f"{prefix}_layer_norm", f"{block}/{name}_norm/norm")
         for name, ff in (("fc1", "hidden"), ("fc2", "output")):
-            path = f"{ours}/feed_forward/{ff}"
-            put(f"{theirs}.{name}", weights[f"{path}/kernel"], weights[f"{path}/bias"])
-        norm(f"{theirs}.final_layer_norm", f"{ours}/feed_forward_norm/norm")
+            path = f"{block}/feed_forward/{ff}"
+            put(f"{layer}.{name}", weights[f"{path}/kernel"], weights[f"{path}/bias"])
+        norm(f"{layer}.final_layer_norm", f"{block}/feed_forward_norm/norm")
     if config.norm_first:
         for stack in ("encoder", "decoder"):
             norm(f"model.{stack}.layer_norm", f"{stack}/norm")
@@ -212,22 +212,22 @@ def _torch_weights(config, weights):
     """Return our weights under the names of `torch_transformer`'s model."""
     state = {"tokens.weight": weights["target_embedding/tokens/embeddings"]}
     for stack, number, attentions in blocks(config):
-        theirs, ours = f"transformer.{stack}.layers.{number}", f"{stack}/block_{number}"
-        norms = [f"{ours}/{name}_norm/norm" for name in attentions]
+        layer, block = f"transformer.{stack}.layers.{number}", f"{stack}/block_{number}"
+        norms = [f"{block}/{name}_norm/norm" for name in attentions]
         for name, is_cross in attentions.items():
-            prefix = f"{theirs}.{'multihead_attn' if is_cross else 'self_attn'}"
-            parts = attention_parts(weights, f"{ours}/{name}", config.num_heads)
+            prefix = f"{layer}.{'multihead_attn' if is_cross else 'self_attn'}"
+            parts = attention_parts(weights, f"{block}/{name}", config.num_heads)
             inputs = [parts[part] for part in ("query", "key", "value")]
             state[f"{prefix}.in_proj_weight"] = np.concatenate([kernel.T for kernel, _ in inputs])
             state[f"{prefix}.in_proj_bias"] = np.concatenate([bias for _, bias in inputs])
             state[f"{prefix}.out_proj.weight"] = parts["output"][0].T
             state[f"{prefix}.out_proj.bias"] = parts["output"][1]
         for name, ff in (("linear1", "hidden"), ("linear2", "output")):
-            state[f"{theirs}.{name}.weight"] = weights[f"{ours}/feed_forward/{ff}/kernel"].T
-            state[f"{theirs}.{name}.bias"] = weights[f"{ours}/feed_forward/{ff}/bias"]
-        for i, path in enumerate([*norms, f"{ours}/feed_forward_norm/norm"], 1):
-            state[f"{theirs}.norm{i}.weight"] = weights[f"{path}/gamma"]
-            state[f"{theirs}.norm{i}.bias"] = weights[f"{path}/beta"]
+            state[f"{layer}.{name}.weight"] = weights[f"{block}/feed_forward/{ff}/kernel"].T
+            state[f"{layer}.{name}.bias"] = weights[f"{block}/feed_forward/{ff}/bias"]
+        for i, path in enumerate([*norms, f"{block}/feed_forward_norm/norm"], 1):
+            state[f"{layer}.norm{i}.weight"] = weights[f"{path}/gamma"]
+            state[f"{layer}.norm{i}.bias"] = weights[f"{path}/beta"]
     if config.norm_first:
         for stack in ("encoder", "decoder"):
             state[f"transformer.{stack}.norm.weight"] = weights[f"{stack}/norm/gamma"]
@@ -274,23 +274,23 @@ def keras_hub_transformer(config: TransformerConfig, weights: Weights, dtype: st
 
     tokens.embeddings.assign(weights["target_embedding/tokens/embeddings"])
     for stack, number, attentions in blocks(config):
-        theirs, ours = model.get_layer(f"{stack}_{number}"), f"{stack}/block_{number}"
+        layer, path = model.get_layer(f"{stack}_{number}"), f"{stack}/block_{number}"
         for name, is_cross in attentions.items():
             kind = "cross" if is_cross else "self"
-            attention = getattr(theirs, f"_{kind}_attention_layer")
-            parts = attention_parts(weights, f"{ours}/{name}", config.num_heads)
+            attention = getattr(layer, f"_{kind}_attention_layer")
+            parts = attention_parts(weights, f"{path}/{name}", config.num_heads)
             for part, (kernel, bias) in parts.items():
                 dense = getattr(attention, f"_{part}_dense")
                 dense.kernel.assign(kernel.reshape(dense.kernel.shape))
                 dense.bias.assign(bias.reshape(dense.bias.shape))
             _keras_norm(
-                getattr(theirs, f"_{kind}_attention_layer_norm"), weights, f"{ours}/{name}_norm"
+                getattr(layer, f"_{kind}_attention_layer_norm"), weights, f"{path}/{name}_norm"
             )
         for name, ff in (("intermediate", "hidden"), ("output", "output")):
-            dense = getattr(theirs, f"_feedforward_{name}_dense")
-            dense.kernel.assign(weights[f"{ours}/feed_forward/{ff}/kernel"])
-            dense.bias.assign(weights[f"{ours}/feed_forward/{ff}/bias"])
-        _keras_norm(theirs._feedforward_layer_norm, weights, f"{ours}/feed_forward_norm")
+            dense = getattr(layer, f"_feedforward_{name}_dense")
+            dense.kernel.assign(weights[f"{path}/feed_forward/{ff}/kernel"])
+            dense.bias.assign(weights[f"{path}/feed_forward/{ff}/bias"])
+        _keras_norm(layer._feedforward_layer_norm, weights, f"{path}/feed_forward_norm")
     return model
 
 

@@ -1,4 +1,4 @@
-"""Preferences on translation: DPO and CPO beside as many further steps of ordinary training.
+"""Preferences on translation: DPO and CPO against as many further steps of ordinary training.
 
     python -m benchmarks.preferences FOLDER ROOM --data DATA [--sources 8000] [--samples 8]
         [--rates 2e-5 1e-4 5e-4] [--seeds 0 1 2] [--save]
@@ -51,9 +51,9 @@ def preferences(folder: Path, data: Path, path: Path, sources: int, samples: int
     drawn = [translator.sample(texts, seed=seed, **SAMPLING) for seed in range(samples)]
     pairs = []
     for i, (text, reference) in enumerate(zip(texts, references, strict=True)):
-        found = {one[i]: score.sentence_score(one[i], [reference]).score for one in drawn}
-        best, worst = max(found, key=found.get), min(found, key=found.get)
-        if worst.strip() and found[best] - found[worst] >= GAP:
+        chrf = {sample[i]: score.sentence_score(sample[i], [reference]).score for sample in drawn}
+        best, worst = max(chrf, key=chrf.get), min(chrf, key=chrf.get)
+        if worst.strip() and chrf[best] - chrf[worst] >= GAP:
             pairs.append(dict(prompt=text, chosen=best, rejected=worst, reference=reference))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(x) + "\n" for x in pairs), "utf-8")
@@ -80,8 +80,7 @@ def further_steps(
     sizes = dict(tokens_per_batch=2048, max_length=start.model.config.max_length, seed=seed)
     batches = TokenBatches(texts, start.tokenizer, **sizes)
     model.fit(batches.dataset(), steps_per_epoch=steps, epochs=1, verbose=0)
-    languages = start.source_language, start.target_language
-    kt.Translator(model, start.tokenizer, *languages).save(output)
+    kt.Translator(model, start.tokenizer, start.source_language, start.target_language).save(output)
 
 
 def scores(folder: Path, data: Path, tests: Sequence[str] = TESTS) -> list[float]:
@@ -89,16 +88,16 @@ def scores(folder: Path, data: Path, tests: Sequence[str] = TESTS) -> list[float
     import keras_transformer as kt
     from keras_transformer.evaluation.scores import evaluate
 
-    translator, found = kt.Translator.load(folder), []
+    translator, numbers = kt.Translator.load(folder), []
     for test in tests:
         sources, references = (lines(data / f"multi30k/{test}.{x}.gz") for x in ("en", "de"))
         measured = evaluate(translator.translate(sources), references)
-        found += [measured["bleu"], measured["chrf"]]
-    return found
+        numbers += [measured["bleu"], measured["chrf"]]
+    return numbers
 
 
 def tuned(given: argparse.Namespace, name: str, rate: float, seed: int, steps: int) -> Path:
-    """Tune the translator in one way, unless it is done; return its folder."""
+    """Tune the translator in one way, unless that is done already; return its folder."""
     from keras_transformer.training.preferences import train
 
     output = given.room / f"{name.replace(' ', '-').lower()}-{rate}-{seed}"
@@ -115,7 +114,7 @@ def tuned(given: argparse.Namespace, name: str, rate: float, seed: int, steps: i
 
 
 def kept(path: Path, make: Callable[[], list[float]]) -> list[float]:
-    """Return what a JSON file holds, made first if there is none."""
+    """Return the content of a JSON file; if it is missing, compute and write it first."""
     if not path.exists():
         path.write_text(json.dumps(make()))
     return json.loads(path.read_text())
@@ -139,43 +138,43 @@ def main() -> None:
     parser.add_argument("--rates", type=float, nargs="+", default=[2e-5, 1e-4, 5e-4])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--save", action="store_true", help="write the table to results/")
-    given = parser.parse_args()
+    options = parser.parse_args()
     import keras_transformer as kt
 
-    path = given.room / "pairs.jsonl"
+    path = options.room / "pairs.jsonl"
     if not path.exists():
-        preferences(given.folder, given.data, path, given.sources, given.samples)
-    steps = steps_of(path, kt.Translator.load(given.folder), 4096)
-    before = [scores(given.folder, given.data, x) for x in (VALIDATION, TESTS)]
-    rows = [("before", "", *(f"{x:.2f}" for own in before for x in own))]
+        preferences(options.folder, options.data, path, options.sources, options.samples)
+    steps = steps_of(path, kt.Translator.load(options.folder), 4096)
+    before = [scores(options.folder, options.data, x) for x in (VALIDATION, TESTS)]
+    rows = [("before", "", *(f"{x:.2f}" for values in before for x in values))]
     for name in (*LOSSES, "further steps"):
         validated = {}
-        for rate in given.rates:
-            output = tuned(given, name, rate, given.seeds[0], steps)
-            find = functools.partial(scores, output, given.data, VALIDATION)
+        for rate in options.rates:
+            output = tuned(options, name, rate, options.seeds[0], steps)
+            find = functools.partial(scores, output, options.data, VALIDATION)
             validated[rate] = kept(output / "validation.json", find)
             print(name, rate, validated[rate], flush=True)
         rate = max(validated, key=lambda x: validated[x][1])
-        found = []
-        for seed in given.seeds:
-            output = tuned(given, name, rate, seed, steps)
-            find = functools.partial(scores, output, given.data)
-            found.append(kept(output / "scores.json", find))
-            print(name, rate, seed, found[-1], flush=True)
+        seed_scores = []
+        for seed in options.seeds:
+            output = tuned(options, name, rate, seed, steps)
+            find = functools.partial(scores, output, options.data)
+            seed_scores.append(kept(output / "scores.json", find))
+            print(name, rate, seed, seed_scores[-1], flush=True)
         cells = [f"{x:.2f}" for x in validated[rate]]
-        for own in zip(*found, strict=True):
-            cells.append(f"{statistics.mean(own):.2f} ({min(own):.2f} to {max(own):.2f})")
+        for column in zip(*seed_scores, strict=True):
+            cells.append(f"{statistics.mean(column):.2f} ({min(column):.2f} to {max(column):.2f})")
         rows.append((name, f"{rate:g}", *cells))
     names = [test.removesuffix("_flickr").removeprefix("test_") for test in (*VALIDATION, *TESTS)]
     columns = ("", "learning rate", *(f"{x} {test}" for test in names for x in ("BLEU", "chrF")))
     pairs = len(path.read_text("utf-8").splitlines())
     parts = [
         contest.table(columns, rows),
-        f"{pairs:,} pairs of {given.sources:,} sources, {given.samples} samples each; {steps} "
-        f"steps; {len(given.seeds)} seeds: mean, least and greatest. The learning rate is the one "
-        f"of {', '.join(f'{x:g}' for x in given.rates)} with the highest chrF on val.",
+        f"{pairs:,} pairs of {options.sources:,} sources, {options.samples} samples each; {steps} "
+        f"steps; {len(options.seeds)} seeds: mean, least and greatest. The learning rate is the "
+        f"one of {', '.join(f'{x:g}' for x in options.rates)} with the highest chrF on val.",
     ]
-    contest.report("preferences", "Preferences on translation", parts, given.save)
+    contest.report("preferences", "Preferences on translation", parts, options.save)
 
 
 if __name__ == "__main__":

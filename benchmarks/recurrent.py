@@ -1,4 +1,4 @@
-"""The Transformer beside LSTMs with attention: BLEU, and time a step as sentences get longer.
+"""The Transformer against LSTMs with attention: BLEU, and time per step as sentences get longer.
 
     python -m benchmarks.recurrent ROOM [--data-folder FOLDER] [--steps 600]
         [--rates 0.003 ...] [--seeds 0 1 2] [--precision mixed_bfloat16] [--lengths 16 32 ...]
@@ -45,7 +45,7 @@ NAMES = {"transformer": "Transformer", "lstm": "LSTM with attention"}
 
 
 def model_of(name: str, vocabulary: int, precision: str = "float32", seed: int = 0) -> Any:
-    """Return a model with about as many weights as the other one."""
+    """Return an LSTM or a Transformer; both have about the same number of weights."""
     keras.utils.set_random_seed(seed)
     sizes = dict(dropout=DROPOUT, max_length=2048)
     if name == "lstm":
@@ -73,12 +73,12 @@ def trained(
     model.fit(batches.dataset(), steps_per_epoch=steps, verbose=0)
     seconds = time.process_time() - begin
     translator = kt.Translator(model, tokenizer, "en", "de")
-    found = perplexity(translator, corpus.validation)
+    value = perplexity(translator, corpus.validation)
     print(
-        f"{name}, seed {seed}, rate {rate}, {steps} steps: perplexity {found:.2f}, {seconds:.0f} s",
+        f"{name}, seed {seed}, rate {rate}, {steps} steps: perplexity {value:.2f}, {seconds:.0f} s",
         flush=True,
     )
-    return translator, dict(rate=rate, seconds=seconds, perplexity=found)
+    return translator, dict(rate=rate, seconds=seconds, perplexity=value)
 
 
 def measured(
@@ -91,13 +91,13 @@ def measured(
     translator, results = trained(*options, rate, given.steps)
     pairs = sorted(corpus.tests[TEST], key=lambda pair: len(pair[0].split()))
     begin = time.process_time()
-    found = translator.translate([source for source, _ in pairs])
+    translations = translator.translate([source for source, _ in pairs])
     results["translating"] = time.process_time() - begin
     references = [reference for _, reference in pairs]
-    results["bleu"] = [evaluate(found, references)["bleu"]]
+    results["bleu"] = [evaluate(translations, references)["bleu"]]
     for part in np.array_split(np.arange(len(pairs)), 3):
-        both = ([texts[i] for i in part] for texts in (found, references))
-        results["bleu"].append(evaluate(*both)["bleu"])
+        texts, expected = ([side[i] for i in part] for side in (translations, references))
+        results["bleu"].append(evaluate(texts, expected)["bleu"])
     edges = [part[-1] for part in np.array_split(np.arange(len(pairs)), 3)]
     words = [len(pairs[i][0].split()) for i in edges]
     return results | dict(parameters=translator.model.count_params(), words=words)
@@ -105,7 +105,7 @@ def measured(
 
 def growth(lengths: list[int]) -> dict[str, list[list[float]]]:
     """Return the fastest training step and greedy search of each model at each length."""
-    found: dict[str, list[list[float]]] = {"training": [], "decoding": []}
+    results: dict[str, list[list[float]]] = {"training": [], "decoding": []}
     models = {name: model_of(name, VOCABULARY) for name in NAMES}
     for model in models.values():
         model.compile(kt.adam(1e-4), kt.LabelSmoothedCrossentropy(0.1))
@@ -115,11 +115,11 @@ def growth(lengths: list[int]) -> dict[str, list[list[float]]]:
         for model in models.values():
             runs["training"].append(_step(model, *ids))
             runs["decoding"].append(_search(model, ids[0]))
-        for task, both in runs.items():
-            seconds = [[_timed(run) for run in both] for _ in range(ROUNDS + 1)][1:]
-            found[task].append(np.min(seconds, axis=0).tolist())
-            print(task, length, found[task][-1], flush=True)
-    return found
+        for task, calls in runs.items():
+            seconds = [[_timed(run) for run in calls] for _ in range(ROUNDS + 1)][1:]
+            results[task].append(np.min(seconds, axis=0).tolist())
+            print(task, length, results[task][-1], flush=True)
+    return results
 
 
 def _step(model, source_ids, target_ids):
@@ -149,7 +149,7 @@ def _timed(run):
 
 
 def kept(path: Path, make: Callable[[], Any]) -> Any:
-    """Return what a JSON file holds, made first if there is none."""
+    """Return a stored JSON result; without one, compute and store it."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(make()), "utf-8")
@@ -168,17 +168,17 @@ def main() -> None:
     parser.add_argument("--precision", default="float32", help="Keras dtype policy of the training")
     parser.add_argument("--lengths", type=int, nargs="+", default=[16, 32, 64, 128, 256])
     parser.add_argument("--save", action="store_true", help="write the tables to results/")
-    given = parser.parse_args()
-    times = kept(given.room / "growth.json", lambda: growth(given.lengths))
-    corpus = load_corpus("multi30k", given.data_folder)
+    options = parser.parse_args()
+    times = kept(options.room / "growth.json", lambda: growth(options.lengths))
+    corpus = load_corpus("multi30k", options.data_folder)
     sides = zip(*corpus.train, strict=True)
     tokenizer = kt.SentencePieceTokenizer.train(*sides, vocab_size=VOCABULARY)
     rows, edges = [], []
     for name, shown in NAMES.items():
         of_seeds = []
-        for seed in given.seeds:
-            make = functools.partial(measured, name, corpus, tokenizer, given, seed)
-            of_seeds.append(kept(given.room / f"{name}-{seed}.json", make))
+        for seed in options.seeds:
+            make = functools.partial(measured, name, corpus, tokenizer, options, seed)
+            of_seeds.append(kept(options.room / f"{name}-{seed}.json", make))
         rates = ", ".join(sorted({f"{x['rate']:g}" for x in of_seeds}))
         cells = [f"{of_seeds[0]['parameters']:,}", rates]
         cells += [contest.spread([x[y] for x in of_seeds], 0) for y in ("seconds", "translating")]
@@ -196,19 +196,19 @@ def main() -> None:
     grown = []
     for task, shown in {"training": "training step", "decoding": "greedy search"}.items():
         for i, model in enumerate(NAMES.values()):
-            grown.append([shown, model, *(f"{1000 * both[i]:,.0f}" for both in times[task])])
+            grown.append([shown, model, *(f"{1000 * row[i]:,.0f}" for row in times[task])])
     parts = [
-        f"Multi30k, English to German: {given.steps:,} steps of {TOKENS:,} tokens a side, "
-        f"{given.precision}, vocabulary {VOCABULARY:,}, dropout {DROPOUT}. Of {len(given.seeds)} "
-        "seeds the mean, the least and the greatest. Seconds of the "
+        f"Multi30k, English to German: {options.steps:,} steps of {TOKENS:,} tokens a side, "
+        f"{options.precision}, vocabulary {VOCABULARY:,}, dropout {DROPOUT}. Of "
+        f"{len(options.seeds)} seeds the mean, the least and the greatest. Seconds of the "
         f"processor; perplexity on val; BLEU with a beam of 4 on {TEST}, whole and by the length "
         "of the source.",
         contest.table(columns, rows),
         f"Milliseconds of the processor for {ROWS} pairs by their length in tokens, the best of "
         f"{ROUNDS} rounds:",
-        contest.table(["", "", *(f"{length}" for length in given.lengths)], grown),
+        contest.table(["", "", *(f"{length}" for length in options.lengths)], grown),
     ]
-    contest.report("recurrent", "The Transformer beside LSTMs with attention", parts, given.save)
+    contest.report("recurrent", "The Transformer beside LSTMs with attention", parts, options.save)
 
 
 if __name__ == "__main__":

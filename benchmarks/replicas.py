@@ -1,4 +1,4 @@
-"""Replicas of the server: their speed beside one process, and what is lost when they are killed.
+"""Replicas of the server: speed against one process, and what is lost when they are killed.
 
     python -m benchmarks.replicas FOLDER [--texts FILE] [--clients 32] [--seconds 20] [--rounds 5]
         [--kills 10] [--save]
@@ -72,10 +72,10 @@ def under_kills(folder: str, prepared: tuple, clients: int, seconds: float, kill
         asked(server, prepared, clients, 5)
         thread.start()
         while (restarts := metric(server, "replica_restarts_total")) < kills:
-            found = asked(server, prepared, clients, seconds)
-            wrong += found["wrong"]
-            seconds_taken += found["seconds"]
-            for status, number in found["statuses"].items():
+            results = asked(server, prepared, clients, seconds)
+            wrong += results["wrong"]
+            seconds_taken += results["seconds"]
+            for status, number in results["statuses"].items():
                 statuses[status] = statuses.get(status, 0) + number
     finally:
         stop.set()
@@ -100,16 +100,21 @@ def in_turn(folder: str, prepared: tuple, clients: int, seconds: float, rounds: 
             asked(server, prepared, clients, seconds)
         for _ in range(rounds):
             for name, server in servers.items():
-                found = asked(server, prepared, clients, seconds)
-                rates[name].append(found["sentences"] / found["took"])
-                wrong[name] += found["wrong"]
+                results = asked(server, prepared, clients, seconds)
+                rates[name].append(results["sentences"] / results["took"])
+                wrong[name] += results["wrong"]
                 time.sleep(0.5)
     finally:
         for server in servers.values():
             server.stop()
     rows = [
-        [name, f"{statistics.median(own):.1f}", ", ".join(f"{x:.1f}" for x in own), wrong[name]]
-        for name, own in rates.items()
+        [
+            name,
+            f"{statistics.median(speeds):.1f}",
+            ", ".join(f"{x:.1f}" for x in speeds),
+            wrong[name],
+        ]
+        for name, speeds in rates.items()
     ]
     header = ["", "sentences/s (median)", "of each round", "wrong"]
     first, second = rates.values()
@@ -132,10 +137,9 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="write the tables to results/")
     options = parser.parse_args()
     prepared = prepared_for(options.folder, options.texts)
-    given = options.folder, prepared, options.clients, options.seconds
     busy = os.getloadavg()[0]
-    killed = under_kills(*given, options.kills)
-    speed = in_turn(*given, options.rounds)
+    killed = under_kills(options.folder, prepared, options.clients, options.seconds, options.kills)
+    speed = in_turn(options.folder, prepared, options.clients, options.seconds, options.rounds)
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
     threads = os.environ.get("OMP_NUM_THREADS", "not set")
     parts = [

@@ -9,9 +9,9 @@ the last checkpoint, with its own number of processes. Then the same run is trai
 the first number of processes. Printed are the largest difference of the final weights, and whether
 every step of both runs had the same rows, by the SHA-256 of each batch without rows of padding.
 
-With other devices, sums of gradients are rounded otherwise, and Adam with the paper's epsilon of
-1e-9 makes full steps of gradients that are rounding alone. `--float64` trains in that precision:
-what then differs is not rounding.
+With other devices, sums of gradients are rounded differently, and Adam with the paper's epsilon of
+1e-9 makes full steps even of gradients that are only rounding errors. `--float64` trains in that
+precision: a difference that remains is not rounding.
 """
 
 from __future__ import annotations
@@ -64,35 +64,35 @@ def train(arguments: list[str]) -> None:
 
 
 def batches(logs: Path) -> dict[int, set[str]]:
-    """Return the hashes of each step's rows: one, if all that made it agree."""
+    """Return the hashes of each step's rows: one hash if all runs of the step had the same rows."""
     parts: dict[int, dict[str, dict[int, list]]] = {}
     for path in logs.glob("*/*.jsonl"):
         for line in path.read_text().splitlines():
             step, part, rows = json.loads(line)
             parts.setdefault(step, {}).setdefault(path.parent.name, {})[part] = rows
-    found: dict[int, set[str]] = {}
+    hashes: dict[int, set[str]] = {}
     for step, runs in parts.items():
         for name, rows_of in runs.items():
             if len(rows_of) == int(name.split("-")[1]):  # all processes made their part
                 rows = [row for part in sorted(rows_of) for row in rows_of[part]]
                 digest = hashlib.sha256("".join(rows).encode()).hexdigest()
-                found.setdefault(step, set()).add(digest)
-    return found
+                hashes.setdefault(step, set()).add(digest)
+    return hashes
 
 
 def start(
     devices: int, output: Path, logs: Path, number: int, float64: bool, options: list[str]
 ) -> subprocess.Popen:
     """Start a part of a run in `devices` processes."""
-    own = logs / f"{number}-{devices}"
-    own.mkdir(parents=True)
+    folder = logs / f"{number}-{devices}"
+    folder.mkdir(parents=True)
     chosen = (*SETTINGS, *(("precision=float64",) if float64 else ()))
     settings = [x for setting in chosen for x in ("--set", setting)]
     command = ["-m", "benchmarks.resume", "--child", "--output", str(output), *settings, *options]
     launch = ["-m", "keras_transformer.cli", "launch", "--processes", str(devices), "--"]
     return subprocess.Popen(
         [sys.executable, *launch, "python", *command],
-        env={**os.environ, LOG: str(own), "JAX_ENABLE_X64": str(int(float64))},
+        env={**os.environ, LOG: str(folder), "JAX_ENABLE_X64": str(int(float64))},
         stdout=subprocess.DEVNULL,
         stderr=(logs / f"{number}.log").open("w"),
     )
@@ -134,38 +134,43 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save", action="store_true")
     parser.add_argument("options", nargs="*")
-    given = parser.parse_args()
-    generator = random.Random(given.seed)
+    arguments = parser.parse_args()
+    generator = random.Random(arguments.seed)
     folder = Path(tempfile.mkdtemp(prefix="resume-"))
     rows = []
     logs, killed = folder / "logs", folder / "killed"
-    for number, devices in enumerate(given.devices, 1):
-        launched = start(devices, killed, logs, number, given.float64, given.options)
-        if number < len(given.devices):
+    for number, devices in enumerate(arguments.devices, 1):
+        launched = start(devices, killed, logs, number, arguments.float64, arguments.options)
+        if number < len(arguments.devices):
             end = kill_one(launched, logs / f"{number}-{devices}", generator)
             end = f"one process killed {end}"
         else:
             end = f"finished, status {launched.wait()}"
         rows.append((number, devices, end))
         print(*rows[-1], flush=True)
-    whole = start(given.devices[0], folder / "whole", logs, 0, given.float64, given.options).wait()
-    rows.append(("never killed", given.devices[0], f"finished, status {whole}"))
-    found = batches(logs)
-    one, other = weights(killed), weights(folder / "whole")
-    largest = {name: float(np.abs(one[name] - other[name]).max()) for name in one}
+    whole = start(
+        arguments.devices[0], folder / "whole", logs, 0, arguments.float64, arguments.options
+    ).wait()
+    rows.append(("never killed", arguments.devices[0], f"finished, status {whole}"))
+    steps = batches(logs)
+    killed_weights, whole_weights = weights(killed), weights(folder / "whole")
+    largest = {
+        name: float(np.abs(killed_weights[name] - whole_weights[name]).max())
+        for name in killed_weights
+    }
     worst = max(largest, key=largest.get)
-    same = sum(len(hashes) == 1 for hashes in found.values())
+    same = sum(len(hashes) == 1 for hashes in steps.values())
     parts = [
         contest.table(("part", "devices", "end"), rows),
-        f"Steps whose batch had one hash in all parts and both runs: {same} of {len(found)}.\n\n"
+        f"Steps whose batch had one hash in all parts and both runs: {same} of {len(steps)}.\n\n"
         f"Largest difference of a final weight: {largest[worst]:.2g} ({worst}); without the biases "
         f"of attention's input: {max(x for name, x in largest.items() if not KEYS(name)):.2g}.",
     ]
     contest.report(
-        "resume-float64" if given.float64 else "resume",
+        "resume-float64" if arguments.float64 else "resume",
         "A run that is killed, and goes on",
         parts,
-        given.save,
+        arguments.save,
     )
 
 

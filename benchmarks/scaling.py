@@ -172,9 +172,12 @@ def measure(
     ]  # fmt: skip
     contest.contest(contestants, rounds, lambda: None)
     return {
-        "time": [min(x["seconds"] for x in one.results) / repeats for one in contestants],
+        "time": [
+            min(x["seconds"] for x in contestant.results) / repeats for contestant in contestants
+        ],
         "memory": [
-            one.results[-1]["peak_bytes"] - one.facts["resident_bytes"] for one in contestants
+            contestant.results[-1]["peak_bytes"] - contestant.facts["resident_bytes"]
+            for contestant in contestants
         ],
         "arithmetic": [flops(task, point) for point in points],
     }

@@ -7,9 +7,10 @@ classifier the labels of the second. The model continues prompts of three words;
 continuations, ranked by the classifier, are its preferences, and DPO tunes it to them with several
 values of beta. While it learns, it continues prompts of the test set: measured are the reward, the
 classifier's probability of "positive", and the KL divergence from the model at the start, in nats
-per text. A second classifier, of the first half's labels, judges the same texts: it has seen
-nothing of what steers. Best of n, by the classifier, is shown beside; its KL is at most
-log n - (n - 1) / n. ROOM keeps the models: the same command trains only what is missing.
+per text. A second classifier, of the first half's labels, judges the same texts: it was not trained
+on the data of the classifier that ranks. Best of n, by the first classifier, is shown for
+comparison; its KL is at most log n - (n - 1) / n. ROOM keeps the models: the same command trains
+only what is missing.
 """
 
 from __future__ import annotations
@@ -49,30 +50,30 @@ def halves(pairs: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
 
     A phrase goes to the half of the longest one with four of its words in a row.
     """
-    side, found = {}, ([], [])
+    side, parts = {}, ([], [])
     for text, label in sorted(pairs, key=lambda x: -len(x[0])):
         words = text.split()
         if len(words) < LEAST:
             continue
         grams = [tuple(words[i : i + LEAST]) for i in range(len(words) - LEAST + 1)]
         known = [side[x] for x in grams if x in side]
-        chosen = known[0] if known else int(len(found[0]) > len(found[1]))
+        chosen = known[0] if known else int(len(parts[0]) > len(parts[1]))
         side.update((x, chosen) for x in grams if x not in side)
-        found[chosen].append((text, label))
-    return list(found)
+        parts[chosen].append((text, label))
+    return list(parts)
 
 
 def models(room: Path, data: Path, steps: int) -> dict[str, Path]:
     """Train what `room` lacks of the language model, the classifier and the judge."""
     from keras_transformer.training import language_model, text_classification
 
-    own = halves(labelled(data / "sst2/train.tsv.gz"))
+    split = halves(labelled(data / "sst2/train.tsv.gz"))
     room.mkdir(parents=True, exist_ok=True)
-    for name, half in zip(("first", "second"), own, strict=True):
+    for name, half in zip(("first", "second"), split, strict=True):
         rows = ["sentence\tlabel", *("\t".join(x) for x in half)]
         (room / f"{name}.tsv").write_text("\n".join(rows) + "\n", "utf-8")
-    shuffled = np.random.default_rng(0).permutation(len(own[0]))
-    texts = [json.dumps({"text": own[0][i][0]}) + "\n" for i in shuffled]
+    shuffled = np.random.default_rng(0).permutation(len(split[0]))
+    texts = [json.dumps({"text": split[0][i][0]}) + "\n" for i in shuffled]
     (room / "texts.jsonl").write_text("".join(texts), "utf-8")
     folders = {name: room / name for name in ("writer", "classifier", "judge")}
     if not (folders["writer"] / "metrics.json").exists():
@@ -101,8 +102,8 @@ class Classifier:
         config = self.model.config
         ids = self.tokenizer.encode(texts, max_length=config.max_length)
         token_ids = np.full((len(ids), config.max_length), config.pad_id, "int32")
-        for row, own in zip(token_ids, ids, strict=True):
-            row[: len(own)] = own
+        for row, row_ids in zip(token_ids, ids, strict=True):
+            row[: len(row_ids)] = row_ids
         logits = self.model.predict({"token_ids": token_ids}, batch_size=128, verbose=0)
         return 1.0 / (1.0 + np.exp(logits[:, 0] - logits[:, 1]))
 
@@ -119,9 +120,9 @@ def continued(writer: Any, prompts: list, seed: int) -> list[list[int]]:
     from keras_transformer.search import Generation
 
     search = Generation(max_new_tokens=NEW_TOKENS, temperature=1.0)
-    found = writer.generate_ids(prompts, search, seed)
+    replies = writer.generate_ids(prompts, search, seed)
     end = writer.model.config.eos_ids[0]
-    return [ids if len(ids) == NEW_TOKENS else [*ids, end] for ids in found]
+    return [ids if len(ids) == NEW_TOKENS else [*ids, end] for ids in replies]
 
 
 def texts_of(writer: Any, prompts: list, answers: list) -> list[str]:
@@ -143,18 +144,18 @@ def batches_of(model: Any, prompts: list, chosen: list, rejected: list, seed: in
 def pairs_of(writer: Any, prompts: list, classifier: Classifier) -> tuple[list, list, list]:
     """Return prompts with the better and the worse of each two sampled continuations."""
     drawn = [continued(writer, prompts, seed) for seed in range(SAMPLES)]
-    rewards = [classifier(texts_of(writer, prompts, own)) for own in drawn]
-    found = []
+    rewards = [classifier(texts_of(writer, prompts, replies)) for replies in drawn]
+    pairs = []
     for at, prompt in enumerate(prompts):
         for i, j in itertools.combinations(range(SAMPLES), 2):
             best, worst = (i, j) if rewards[i][at] > rewards[j][at] else (j, i)
             if drawn[i][at] != drawn[j][at]:
-                found.append((prompt, drawn[best][at], drawn[worst][at]))
-    return tuple(map(list, zip(*found, strict=True)))
+                pairs.append((prompt, drawn[best][at], drawn[worst][at]))
+    return tuple(map(list, zip(*pairs, strict=True)))
 
 
 def tuned(writer: Any, pairs: tuple, beta: float, steps: int, measure: Any) -> list[list[float]]:
-    """Tune a copy of the writer's model; return what `measure` gives along the way."""
+    """Tune a copy of the writer's model; return the results of `measure` during the training."""
     import keras
 
     import keras_transformer as kt
@@ -168,13 +169,15 @@ def tuned(writer: Any, pairs: tuple, beta: float, steps: int, measure: Any) -> l
     batches.reference = reference_log_probabilities(writer.model, batches)
     schedule = kt.WarmupSchedule(RATE, max(1, steps // 10), steps + 1)
     model.compile(kt.adam(schedule, global_clipnorm=1.0), PreferenceLoss("sigmoid", beta))
-    found, each = [], max(1, steps // MEASURED)
+    measures, each = [], max(1, steps // MEASURED)
     for first in range(0, steps, each):
         data = batches.dataset(first, each)
         model.fit(data, steps_per_epoch=each, epochs=1, verbose=0)
-        found.append(measure(kt.CausalLM(model, writer.tokenizer)))
-        print(f"beta {beta}, {first + each} steps:", *(f"{x:.3f}" for x in found[-1]), flush=True)
-    return found
+        measures.append(measure(kt.CausalLM(model, writer.tokenizer)))
+        print(
+            f"beta {beta}, {first + each} steps:", *(f"{x:.3f}" for x in measures[-1]), flush=True
+        )
+    return measures
 
 
 def measurement(writer: Any, prompts: list, classifiers: Sequence[Classifier]) -> Any:
@@ -195,14 +198,14 @@ def measurement(writer: Any, prompts: list, classifiers: Sequence[Classifier]) -
 def best_of(writer: Any, prompts: list, classifiers: Sequence[Classifier]) -> dict[int, list]:
     """Return KL and mean rewards of the best of n continuations, by the first classifier."""
     drawn = [continued(writer, prompts, 2000 + seed) for seed in range(max(BEST_OF))]
-    texts = [texts_of(writer, prompts, own) for own in drawn]
-    rewards_KN = [np.stack([x(own) for own in texts]) for x in classifiers]
-    found = {}
+    texts = [texts_of(writer, prompts, replies) for replies in drawn]
+    rewards_KN = [np.stack([x(group) for group in texts]) for x in classifiers]
+    results = {}
     for n in BEST_OF:
         best = rewards_KN[0][:n].argmax(0)
-        own = [float(np.mean(x[best, np.arange(len(prompts))])) for x in rewards_KN]
-        found[n] = [math.log(n) - (n - 1) / n, *own]
-    return found
+        rewards = [float(np.mean(x[best, np.arange(len(prompts))])) for x in rewards_KN]
+        results[n] = [math.log(n) - (n - 1) / n, *rewards]
+    return results
 
 
 def picture(curves: dict[str, list], path: Path) -> None:
@@ -210,7 +213,7 @@ def picture(curves: dict[str, list], path: Path) -> None:
     figure, panels = pyplot().subplots(1, 2, figsize=(8, 3.4), sharey=True)
     for panel, at, title in zip(panels, (1, 2), ("the classifier", "the judge"), strict=True):
         for name, points in curves.items():
-            x, y = zip(*((own[0], own[at]) for own in points), strict=True)
+            x, y = zip(*((point[0], point[at]) for point in points), strict=True)
             panel.plot(x, y, label=name, marker="o", markersize=3)
         panel.set_xlabel("KL from the start, nats per text")
         panel.set_title(title, fontsize=10)
@@ -230,38 +233,42 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=2000, help="prompts to learn from")
     parser.add_argument("--steps", type=int, default=300, help="steps of each tuning")
     parser.add_argument("--save", action="store_true", help="write table and picture to results/")
-    given = parser.parse_args()
+    options = parser.parse_args()
     pyplot()  # raises here if matplotlib is missing, not after the work
-    folders = models(given.room, given.data, given.writer_steps)
+    folders = models(options.room, options.data, options.writer_steps)
     import keras_transformer as kt
 
     writer = kt.CausalLM.load(folders["writer"], "float32")
     classifiers = [Classifier(folders[name]) for name in ("classifier", "judge")]
-    lines = (given.room / "first.tsv").read_text("utf-8").splitlines()[1:]
+    lines = (options.room / "first.tsv").read_text("utf-8").splitlines()[1:]
     order = np.random.default_rng(1).permutation(len(lines))
-    prompts = begun(writer, [lines[i].split("\t")[0] for i in order])[: given.prompts]
-    asked = begun(writer, [text for text, _ in labelled(given.data / "sst2/test.tsv.gz")])
+    prompts = begun(writer, [lines[i].split("\t")[0] for i in order])[: options.prompts]
+    asked = begun(writer, [text for text, _ in labelled(options.data / "sst2/test.tsv.gz")])
     pairs = pairs_of(writer, prompts, classifiers[0])
     measure = measurement(writer, asked, classifiers)
     start = measure(writer)
     curves = {
-        f"DPO, beta {beta}": [start, *tuned(writer, pairs, beta, given.steps, measure)]
+        f"DPO, beta {beta}": [start, *tuned(writer, pairs, beta, options.steps, measure)]
         for beta in BETAS
     }
     best = best_of(writer, asked, classifiers)
     curves["best of n"] = [start, *best.values()]
-    rows = [("start", *start)] + [(name, *own[-1]) for name, own in curves.items() if "DPO" in name]
-    rows += [(f"best of {n}", *own) for n, own in best.items()]
-    cells = [(name, f"{kl:.2f}", f"{own:.3f}", f"{other:.3f}") for name, kl, own, other in rows]
+    rows = [("start", *start)] + [
+        (name, *points[-1]) for name, points in curves.items() if "DPO" in name
+    ]
+    rows += [(f"best of {n}", *point) for n, point in best.items()]
+    cells = [
+        (name, f"{kl:.2f}", f"{reward:.3f}", f"{other:.3f}") for name, kl, reward, other in rows
+    ]
     parts = [
         contest.table(("", "KL, nats per text", "reward", "the judge's"), cells),
-        f"{len(pairs[0]):,} pairs of {len(prompts):,} prompts, {given.steps} steps. Measured "
+        f"{len(pairs[0]):,} pairs of {len(prompts):,} prompts, {options.steps} steps. Measured "
         f"on {len(asked)} prompts of the test set, one continuation each.",
     ]
-    if given.save:
+    if options.save:
         picture(curves, machine.results_folder() / "sentiment.svg")
         parts.append("![Reward over KL](sentiment.svg)")
-    contest.report("sentiment", "Sentiment, controlled", parts, given.save)
+    contest.report("sentiment", "Sentiment, controlled", parts, options.save)
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ async def load(
     url: str, texts: list, expected: list, languages: list, clients: int, seconds: float
 ) -> dict:
     """Run clients for some seconds; return latencies, statuses and the number of wrong answers."""
-    found = {"seconds": [], "statuses": Counter(), "wrong": 0, "sentences": 0}
+    results = {"seconds": [], "statuses": Counter(), "wrong": 0, "sentences": 0}
     end = time.monotonic() + seconds
     limits = httpx.Limits(max_connections=clients)
 
@@ -96,24 +96,24 @@ async def load(
         while time.monotonic() < end:
             i = generator.randrange(len(texts))
             body = {"q": "\n".join(texts[i]), "source": languages[0], "target": languages[1]}
-            begun = time.perf_counter()
+            start = time.perf_counter()
             try:
                 response = await session.post("/translate", json=body)
             except httpx.TransportError:
-                found["statuses"]["lost"] += 1
+                results["statuses"]["lost"] += 1
                 continue
-            found["statuses"][response.status_code] += 1
+            results["statuses"][response.status_code] += 1
             if response.status_code == 200:
-                found["seconds"].append(time.perf_counter() - begun)
-                found["sentences"] += len(texts[i])
-                found["wrong"] += response.json()["translatedText"] != expected[i]
+                results["seconds"].append(time.perf_counter() - start)
+                results["sentences"] += len(texts[i])
+                results["wrong"] += response.json()["translatedText"] != expected[i]
             elif response.status_code == 429:
                 await asyncio.sleep(PAUSE)
 
     async with httpx.AsyncClient(base_url=url, limits=limits, timeout=120) as session:
         await asyncio.gather(*(client(number, session) for number in range(clients)))
-    found["took"] = time.monotonic() - end + seconds
-    return found
+    results["took"] = time.monotonic() - end + seconds
+    return results
 
 
 def asked(server: Server, prepared: tuple, clients: int, seconds: float) -> dict:
@@ -138,8 +138,12 @@ def prepared_for(folder: str, path: Path | None) -> tuple[list, list, list]:
     translator = Translator.load(folder)
     languages = [translator.source_language, translator.target_language]
     split = [Sentences.of("\n".join(text), languages[0]) for text in texts]
-    alone = {x: translator.translate([x])[0] for one in split for x in one.texts}
-    return texts, [one.joined([alone[x] for x in one.texts]) for one in split], languages
+    alone = {x: translator.translate([x])[0] for split_text in split for x in split_text.texts}
+    return (
+        texts,
+        [split_text.joined([alone[x] for x in split_text.texts]) for split_text in split],
+        languages,
+    )
 
 
 def measured(
@@ -151,26 +155,26 @@ def measured(
         # The first, short run is a warmup: it compiles the shapes and loads the libraries.
         for length in (min(5, seconds), seconds):
             before = server.memory()
-            found = asked(server, prepared, clients, length)
+            results = asked(server, prepared, clients, length)
         after = server.memory()
     finally:
         status = server.stop()
     if status not in (0, -signal.SIGTERM):
         raise RuntimeError(f"the server ended with status {status}")
-    times = 1000 * np.percentile(found["seconds"], [50, 95, 99])
+    times = 1000 * np.percentile(results["seconds"], [50, 95, 99])
     row = [
         name,
-        f"{sum(found['statuses'].values()):,}",
-        f"{found['statuses'].get('200', 0):,}",
-        f"{found['statuses'].get('429', 0):,}",
-        f"{found['statuses'].get('lost', 0):,}",
-        f"{found['wrong']:,}",
-        f"{found['sentences'] / found['took']:.1f}",
+        f"{sum(results['statuses'].values()):,}",
+        f"{results['statuses'].get('200', 0):,}",
+        f"{results['statuses'].get('429', 0):,}",
+        f"{results['statuses'].get('lost', 0):,}",
+        f"{results['wrong']:,}",
+        f"{results['sentences'] / results['took']:.1f}",
         *(f"{x:,.0f}" for x in times),
         f"{before:,.0f}",
         f"{after:,.0f}",
     ]
-    return row, found
+    return row, results
 
 
 def main() -> None:
@@ -187,8 +191,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.client:
         url, texts, expected, languages, clients = json.load(sys.stdin)
-        found = asyncio.run(load(url, texts, expected, languages, clients, options.client))
-        print(json.dumps(found))
+        results = asyncio.run(load(url, texts, expected, languages, clients, options.client))
+        print(json.dumps(results))
         return
     if options.folder is None:
         parser.error("give the folder of a saved translator")
@@ -201,10 +205,12 @@ def main() -> None:
     }
     if importlib.util.find_spec("ctranslate2"):
         runs["batching, engine ctranslate2"] = ("--engine", "ctranslate2")
-    for name, own in runs.items():
-        row, found = measured(name, options.folder, own, prepared, options.clients, options.seconds)
+    for name, flags in runs.items():
+        row, results = measured(
+            name, options.folder, flags, prepared, options.clients, options.seconds
+        )
         rows.append(row)
-        rates.append(found["sentences"] / found["took"])
+        rates.append(results["sentences"] / results["took"])
     header = "|requests|answered|429|lost|wrong|sentences/s|p50 ms|p95 ms|p99 ms|MiB before|after"
     about = f"{options.clients} clients for {options.seconds:g} seconds"
     ratio = f"Batching: {rates[0] / rates[1]:.2f} times as many sentences per second."

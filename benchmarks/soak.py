@@ -40,14 +40,14 @@ def requests_of(name: str, prepared: tuple) -> list[tuple[str, str, dict]]:
     """
     texts, _, (source, target) = prepared
     pair = {"source": source, "target": target}
-    found = []
+    requests = []
     for i, lines in enumerate(texts[:60]):
         text = "\n".join(lines)
         others = [line for more in texts[i : i + 3] for line in more]
         html = f'<p class="a">{lines[0]}</p><script>1 < 2</script><b>{lines[-1]}</b>'
         file = {"file": ("a.txt", "\n\n".join(others).encode())}
         body = {"inputs": others}
-        found += [
+        requests += [
             ("text", "/translate", dict(json=pair | {"q": text})),
             ("list", "/translate", dict(json=pair | {"q": others, "alternatives": 1})),
             ("HTML", "/translate", dict(json=pair | {"q": html, "format": "html"})),
@@ -58,7 +58,7 @@ def requests_of(name: str, prepared: tuple) -> list[tuple[str, str, dict]]:
             ("refused fields", "/translate", dict(json=pair | {"q": text, "target": "xx"})),
             ("no JSON", "/translate", dict(content=b'{"q": ')),
         ]
-    return found
+    return requests
 
 
 class Load:
@@ -102,15 +102,15 @@ class Load:
                 self._leave(path, arguments)
                 continue
             try:
-                found = self._answer(session, kind, path, arguments)
+                answer = self._answer(session, kind, path, arguments)
             except httpx.TransportError:
                 self.counts[kind]["lost"] += 1
                 continue
-            if found[0] in (429, 503):
+            if answer[0] in (429, 503):
                 self.counts[kind]["refused"] += 1
                 self._stop.wait(PAUSE)
             else:
-                self.counts[kind]["right" if found == self._expected[i] else "wrong"] += 1
+                self.counts[kind]["right" if answer == self._expected[i] else "wrong"] += 1
         session.close()
 
     def _leave(self, path, arguments):
@@ -134,11 +134,11 @@ class Load:
 
 
 def watched(server: Server, load: Load, minutes: float, replicas: int) -> list[list[str]]:
-    """Let the load run, with reloads and kills; return rows of what the server takes."""
-    choose, rows, begun = random.Random(0), [], time.monotonic()
+    """Let the load run, with reloads and kills; return rows of the server's memory and files."""
+    choose, rows, start = random.Random(0), [], time.monotonic()
     places = Path(f"/proc/{server.process.pid}")
     while True:
-        passed = (time.monotonic() - begun) / 60
+        passed = (time.monotonic() - start) / 60
         answers = sum(sum(x.values()) for x in load.counts.values())
         files, threads = (len(list((places / name).iterdir())) for name in ("fd", "task"))
         of_replicas = [resident(x) for x in children(server.process.pid)]

@@ -1,4 +1,4 @@
-"""Repetition and invention in what a language model of novels writes, beside the novels' text.
+"""Repetition and invention in the continuations of a language model of novels, against the novels.
 
     python -m benchmarks.stories FOLDER --text FILE ... [--prompts 50] [--save]
 
@@ -33,10 +33,10 @@ def words_of(text: str) -> list[str]:
 
 
 def repetition(texts: list[str]) -> float:
-    """Return the share of 4-grams of words that an earlier place of the same text has."""
+    """Return the share of 4-grams of words that occurred earlier in the same text."""
     grams = [list(zip(*(words_of(x)[i:] for i in range(4)), strict=False)) for x in texts]
     total = sum(map(len, grams))
-    return 1 - sum(len(set(own)) for own in grams) / total if total else 0.0
+    return 1 - sum(len(set(text_grams)) for text_grams in grams) / total if total else 0.0
 
 
 def variety(texts: list[str]) -> float:
@@ -52,32 +52,32 @@ def main() -> None:
     parser.add_argument("--text", type=Path, action="append", required=True)
     parser.add_argument("--prompts", type=int, default=50)
     parser.add_argument("--save", action="store_true", help="write the table to results/")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     import keras_transformer as kt
     from keras_transformer.data.text_files import read_lines
 
-    writer = kt.CausalLM.load(given.folder)
-    lines = [line for path in given.text for line in read_lines(path)]
+    writer = kt.CausalLM.load(arguments.folder)
+    lines = [line for path in arguments.text for line in read_lines(path)]
     known = {word for line in lines for word in words_of(line)}
-    prompts = prompts_of(lines, given.prompts)
+    prompts = prompts_of(lines, arguments.prompts)
     texts = {
         name: writer.generate(prompts, max_new_tokens=NEW_TOKENS, seed=0, **options)
         for name, options in WAYS.items()
     }
-    words = [len(words_of(x)) for own in texts.values() for x in own]
-    texts["the novels"] = pieces_of(lines, round(sum(words) / len(words)))[-given.prompts :]
+    words = [len(words_of(x)) for group in texts.values() for x in group]
+    texts["the novels"] = pieces_of(lines, round(sum(words) / len(words)))[-arguments.prompts :]
     rows = []
-    for name, own in texts.items():
-        all_words = [word for x in own for word in words_of(x)]
+    for name, group in texts.items():
+        all_words = [word for x in group for word in words_of(x)]
         invented = sum(word not in known for word in all_words) / len(all_words)
-        rows.append((name, *(f"{x:.1%}" for x in (repetition(own), variety(own), invented))))
+        rows.append((name, *(f"{x:.1%}" for x in (repetition(group), variety(group), invented))))
     example = f"{prompts[0]}{texts[list(WAYS)[-1]][0]}".replace("\n", " ")
     parts = [
         contest.table(("", "4-grams repeated", "different bigrams", "words invented"), rows),
         f"{len(prompts)} prompts, {NEW_TOKENS} new tokens each. The first one, in the last way:",
         f"> {example}",
     ]
-    contest.report("stories", "Stories, continued", parts, given.save)
+    contest.report("stories", "Stories, continued", parts, arguments.save)
 
 
 if __name__ == "__main__":

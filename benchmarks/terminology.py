@@ -1,4 +1,4 @@
-"""Glossaries: how many terms a translator keeps with and without, and what that costs.
+"""Glossaries: how many terms a translator keeps with and without one, and the cost.
 
     python -m benchmarks.terminology FOLDER --train EN DE --test EN DE [--terms 500]
         [--sentences 500] [--rounds 3] [--beam-size 4] [--inline] [--save]
@@ -74,17 +74,17 @@ def measured(
     sources, references = zip(*pairs, strict=True)
     wanted = [(i, forms) for i, text in enumerate(sources) for forms in glossary.terms_in(text)]
     kept, bleu, seconds = [], [], {}
-    given = [dict(texts=list(sources)), dict(texts=list(sources), constraint=glossary)]
+    requests = [dict(texts=list(sources)), dict(texts=list(sources), constraint=glossary)]
     if inline:
-        given[1] = dict(texts=[glossary.inlined(text) for text in sources])
-    for one in given:
-        lines = translator.translate(**one, **options)
+        requests[1] = dict(texts=[glossary.inlined(text) for text in sources])
+    for request in requests:
+        lines = translator.translate(**request, **options)
         kept.append(sum(is_kept(forms, lines[i]) for i, forms in wanted) / len(wanted))
         bleu.append(sacrebleu.corpus_bleu(lines, [references]).score)
     for _ in range(rounds):
-        for which, one in enumerate(given):
+        for which, request in enumerate(requests):
             start = time.process_time()
-            translator.translate(**one, **options)
+            translator.translate(**request, **options)
             seconds.setdefault(which, []).append(time.process_time() - start)
     plain, with_terms = (statistics.median(x) for x in seconds.values())
     return [
@@ -107,35 +107,35 @@ def main() -> None:
     parser.add_argument("--beam-size", type=int, default=4)
     parser.add_argument("--inline", action="store_true", help="write terms into the sources")
     parser.add_argument("--save", action="store_true")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
 
     from keras_transformer import Translator
     from keras_transformer.data.text_files import read_pairs
     from keras_transformer.text.glossary import Glossary, is_kept
 
-    train, test = (list(read_pairs(*x)) for x in (given.train, given.test))
-    found = candidates(*map(list, zip(*train, strict=True)), given.terms)
-    translator = Translator.load(given.folder)
-    forms, others = map(Glossary, glossaries(found))
+    train, test = (list(read_pairs(*x)) for x in (arguments.train, arguments.test))
+    terms = candidates(*map(list, zip(*train, strict=True)), arguments.terms)
+    translator = Translator.load(arguments.folder)
+    forms, others = map(Glossary, glossaries(terms))
 
     def in_reference(pair):
         return all(is_kept(row, pair[1]) for row in forms.terms_in(pair[0]))
 
     rows = []
-    for name, glossary, fits in (
+    for name, glossary, is_chosen in (
         ("whose reference has the terms", forms, in_reference),
         ("all", forms, bool),
         ("all, other nouns", others, bool),
     ):
-        pairs = [pair for pair in test if glossary.terms_in(pair[0]) and fits(pair)]
-        pairs = pairs[: given.sentences]
-        options = dict(inline=given.inline, beam_size=given.beam_size)
-        cells = measured(translator, pairs, glossary, given.rounds, **options)
+        pairs = [pair for pair in test if glossary.terms_in(pair[0]) and is_chosen(pair)]
+        pairs = pairs[: arguments.sentences]
+        options = dict(inline=arguments.inline, beam_size=arguments.beam_size)
+        cells = measured(translator, pairs, glossary, arguments.rounds, **options)
         rows.append([f"{len(pairs)} {name}", *cells])
-    note = f"{len(forms)} and {len(others)} terms; beam {given.beam_size}; time of the "
-    note += f"processor, with the glossary by without, medians of {given.rounds} rounds."
+    note = f"{len(forms)} and {len(others)} terms; beam {arguments.beam_size}; time of the "
+    note += f"processor, with the glossary by without, medians of {arguments.rounds} rounds."
     parts = [contest.table(COLUMNS, rows), note]
-    contest.report("terminology", "Translation with a glossary", parts, given.save)
+    contest.report("terminology", "Translation with a glossary", parts, arguments.save)
 
 
 if __name__ == "__main__":

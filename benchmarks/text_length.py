@@ -2,11 +2,11 @@
 
     python -m benchmarks.text_length [--longest 10000000] [--save]
 
-Each mark of punctuation of Unicode is repeated, alone and in turn with another mark, and so are
-combining accents, zero-width joiners and tags. All texts are measured with 1,000 and 10,000
-characters; of each kind of work, the three whose time grew most and the three that took most, and
-ordinary words, also with 100 thousand to ten million. The exponent is that of the length with which
-the time grows from the second row on: 1 is linear, 2 quadratic.
+The texts repeat each punctuation mark of Unicode, alone and alternating with another mark; others
+repeat combining accents, zero-width joiners or tags. All texts are measured with 1,000 and 10,000
+characters. Some are also measured with 100 thousand to ten million: for each kind of work, the
+three texts whose time grew most, the three that took most time, and ordinary words. The exponent
+says how the time grows with the length, from the second row on: 1 is linear, 2 quadratic.
 
 The work: sentences (split, also into what a model reads), tokens (their number), HTML (taken apart,
 and its tags placed anew where no word is aligned, the slowest case), subtitles and Word documents
@@ -53,7 +53,7 @@ def units() -> list[str]:
 
 
 def repeated(unit: str, size: int) -> str:
-    """Return a text of so many characters."""
+    """Repeat a unit to a text of that many characters."""
     return (unit * (size // len(unit) + 1))[:size]
 
 
@@ -117,9 +117,9 @@ def seconds(work: Callable[[str], Any], text: str) -> float:
     """Return the processor's time of a piece of work; a short one is the best of three."""
     best = math.inf
     for _ in range(3 if len(text) <= SHORT[-1] else 1):
-        begun = time.thread_time()
+        start = time.thread_time()
         work(text)
-        best = min(best, time.thread_time() - begun)
+        best = min(best, time.thread_time() - start)
     return best
 
 
@@ -160,9 +160,9 @@ def main() -> None:
     gc.disable()  # a collection takes as long as all objects of the libraries need
     try:
         for name, work in works().items():
-            count, found = measured(work, sizes)
-            worst[name] = max(row[-1] for row in found)
-            for unit, *times, growth in found:
+            count, measures = measured(work, sizes)
+            worst[name] = max(row[-1] for row in measures)
+            for unit, *times, growth in measures:
                 shown = [f"{1000 * x:.3g}" for x in times]
                 rows.append([name, f"`{ascii(unit)[1:-1]}`", *shown, f"{growth:.2f}"])
             print(f"{name}: {count} texts, exponents up to {worst[name]:.2f}", file=sys.stderr)

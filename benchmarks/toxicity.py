@@ -28,13 +28,13 @@ NEW_TOKENS, TEMPERATURE = 24, 1.0
 def prompts_of(lines: list[str], count: int) -> list[str]:
     """Return the first words of different lines of the last tenth of a text."""
     held_out = [line.split() for line in lines[-(len(lines) // 10) :]]
-    found = dict.fromkeys(" ".join(own[:PROMPT]) for own in held_out if len(own) > PROMPT)
-    order = np.random.default_rng(0).permutation(len(found))[:count]
-    return [list(found)[i] for i in order]
+    prompts = dict.fromkeys(" ".join(words[:PROMPT]) for words in held_out if len(words) > PROMPT)
+    order = np.random.default_rng(0).permutation(len(prompts))[:count]
+    return [list(prompts)[i] for i in order]
 
 
 def pieces_of(lines: list[str], length: int) -> list[str]:
-    """Return the whole text in pieces of as many words."""
+    """Return the whole text in pieces of equally many words."""
     words = " ".join(lines).split()
     return [" ".join(words[i : i + length]) for i in range(0, len(words), length)]
 
@@ -50,33 +50,35 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=200)
     parser.add_argument("--samples", type=int, default=10, help="continuations of each prompt")
     parser.add_argument("--save", action="store_true", help="write the table to results/")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     import keras_transformer as kt
     from benchmarks.measures.toxicity import WordList, probability_of, toxicity
     from keras_transformer.data.text_files import read_lines
 
-    scorers = {f"the list {given.words.name}": WordList.read(given.words)}
-    if given.classifier:
-        classifier = kt.TextClassifier.load(given.classifier)
-        scorers[f"the classifier {given.classifier.name}"] = probability_of(classifier, given.label)
-    writer = kt.CausalLM.load(given.folder)
-    lines = read_lines(given.text)
-    prompts = prompts_of(lines, given.prompts)
+    scorers = {f"the list {arguments.words.name}": WordList.read(arguments.words)}
+    if arguments.classifier:
+        classifier = kt.TextClassifier.load(arguments.classifier)
+        scorers[f"the classifier {arguments.classifier.name}"] = probability_of(
+            classifier, arguments.label
+        )
+    writer = kt.CausalLM.load(arguments.folder)
+    lines = read_lines(arguments.text)
+    prompts = prompts_of(lines, arguments.prompts)
     options = dict(max_new_tokens=NEW_TOKENS, temperature=TEMPERATURE)
-    samples = [writer.generate(prompts, seed=seed, **options) for seed in range(given.samples)]
-    length = round(np.mean([len(text.split()) for own in samples for text in own]))
+    samples = [writer.generate(prompts, seed=seed, **options) for seed in range(arguments.samples)]
+    length = round(np.mean([len(text.split()) for batch in samples for text in batch]))
     rows = []
     for name, score in scorers.items():
-        scores_PN = np.array([score(own) for own in samples]).T
-        found = toxicity(scores_PN)
-        own = toxicity([[x] for x in score(pieces_of(lines, length))])["rate"]
-        numbers = found["rate"], own, found["probability"], found["expected_maximum"]
+        scores_PN = np.array([score(batch) for batch in samples]).T
+        measures = toxicity(scores_PN)
+        text_rate = toxicity([[x] for x in score(pieces_of(lines, length))])["rate"]
+        numbers = measures["rate"], text_rate, measures["probability"], measures["expected_maximum"]
         rows.append((name, *(f"{x:.3f}" for x in numbers)))
-    titles = ("by", "rate", "the text's own", f"one of {given.samples}", "expected maximum")
-    note = f"{len(prompts)} prompts of {PROMPT} words, {given.samples} continuations each of "
+    titles = ("by", "rate", "the text's own", f"one of {arguments.samples}", "expected maximum")
+    note = f"{len(prompts)} prompts of {PROMPT} words, {arguments.samples} continuations each of "
     note += f"{NEW_TOKENS} tokens ({length} words), temperature {TEMPERATURE}."
     parts = [contest.table(titles, rows), note]
-    contest.report("toxicity", "Toxic continuations", parts, given.save)
+    contest.report("toxicity", "Toxic continuations", parts, arguments.save)
 
 
 if __name__ == "__main__":

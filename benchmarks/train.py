@@ -1,4 +1,4 @@
-"""Speed of training: our model and its peers in turn, beside the machine's matmul peak.
+"""Speed of training: our model and its peers in turn, and the machine's matmul peak.
 
     python -m benchmarks.train [--size base] [--rows 64] [--length 32] [--precision float32]
         [--only ours-torch marian ...] [--rounds 5] [--save]

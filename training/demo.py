@@ -16,7 +16,7 @@ from keras_transformer.evaluation.scores import table
 from keras_transformer.export import saved_model
 from keras_transformer.training import runs
 
-SENTENCES = 5  # from the end of each test set; "varied" has the same ones as people type them
+SENTENCES = 5  # from the end of each test set; "varied" has the same sentences as people type them
 
 # All code that a SavedModel needs; this package is not imported.
 PROGRAM = """

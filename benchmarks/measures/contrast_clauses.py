@@ -22,7 +22,7 @@ ROWS = ("he", "she", "it", "they")
 
 
 def relative_pronoun(draw: Events) -> Sides:
-    """It has the gender of its noun: der Maler, mit dem ich tanze, not mit der ich tanze."""
+    """A relative pronoun has its noun's gender: der Maler, mit dem ich tanze, not mit der ich."""
     noun = draw.pick(PEOPLE)
     head = noun_phrase("the", draw.suited(noun, 0.5), noun, "nom", plural=draw.random() < 0.3)
     verb = draw.pick([x for x in ASKABLE if "PERSON" in x.roles])
@@ -77,7 +77,7 @@ def repetition(draw: Events) -> Sides:
 
 
 def posture(draw: Events) -> Sides:
-    """A cup is stood, a coat is laid: stellen, legen, hängen."""
+    """To put depends on the object: a cup is stood (stellen), a coat is laid (legen)."""
     role, _, right = draw.pick(POSTURES[:2])
     only = [x for x in NOUNS[role] if all(x not in NOUNS[y] for y, *_ in POSTURES if y != role)]
     noun, who = draw.pick(only), draw.subject()

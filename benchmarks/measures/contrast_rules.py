@@ -105,7 +105,7 @@ def adjective_ending(draw: Events) -> Sides:
 
 
 def plural(draw: Events) -> Sides:
-    """The hats are several: die Hüte, not der Hut."""
+    """Several hats are plural: die Hüte, not der Hut."""
     noun = draw.pick([x for x in GOODS if x.english_plural])
     adjective = draw.suited(noun)
     return _bought(draw, *(noun_phrase("the", adjective, noun, "acc", x) for x in (True, False)))
@@ -116,8 +116,8 @@ def possession(draw: Events) -> Sides:
     noun, row = draw.pick(GOODS), draw.pick(("he", "she"))
     other = "she" if row == "he" else "he"
     adjective = draw.suited(noun)
-    both = (noun_phrase(possessive(row, x), adjective, noun, "acc") for x in (row, other))
-    return _bought(draw, *both)
+    objects = (noun_phrase(possessive(row, x), adjective, noun, "acc") for x in (row, other))
+    return _bought(draw, *objects)
 
 
 def pronoun_gender(draw: Events) -> Sides:
@@ -135,7 +135,7 @@ def pronoun_gender(draw: Events) -> Sides:
 
 
 def prefix(draw: Events) -> Sides:
-    """The prefix at the end of the clause is that of the verb: ruft ... an, not ruft ... auf."""
+    """The prefix at the clause's end belongs to the verb: ruft ... an, not ruft ... auf."""
     verb = draw.pick(SEPARABLE)
     clause = draw.event(draw.subject(), when="habit", verb=verb)
     other = verb._replace(prefix=draw.pick(PREFIXES))
@@ -182,11 +182,11 @@ def negation(draw: Events) -> Sides:
 
 def numerals(draw: Events) -> Sides:
     """German has the ones first: twenty-three is dreiundzwanzig, not zweiunddreißig."""
-    noun, ten, one = draw.pick(GOODS), draw.whole(2, 9), draw.whole(2, 9)
-    what, (english, german) = noun_phrase("the", draw.suited(noun), noun), number(10 * ten + one)
+    noun, tens, ones = draw.pick(GOODS), draw.whole(2, 9), draw.whole(2, 9)
+    what, (english, german) = noun_phrase("the", draw.suited(noun), noun), number(10 * tens + ones)
     prices = (
         Phrase(f"{english} euros", f"{x} Euro", "indefinite")
-        for x in (german, number(10 * one + ten)[1])
+        for x in (german, number(10 * ones + tens)[1])
     )
     return sides(*(Clause(what, COST, [price]).main() for price in prices))
 
@@ -205,15 +205,15 @@ def feminine(draw: Events) -> Sides:
     while who.english_row not in ("he", "she"):
         who = draw.subject()
     english, *forms = draw.pick(WORDS["professions"])
-    both = forms[::-1] if who.english_row == "she" else forms
-    return sides(*(state(who, (with_article(english), x)).main() for x in both))
+    professions = forms[::-1] if who.english_row == "she" else forms
+    return sides(*(state(who, (with_article(english), x)).main() for x in professions))
 
 
 def dative(draw: Events) -> Sides:
     """Who gets something is in the dative: dem Arzt, not den Arzt."""
-    noun, given = draw.pick([x for x in PEOPLE if x.gender == "m"]), draw.pick(NOUNS["give"])
+    noun, gift = draw.pick([x for x in PEOPLE if x.gender == "m"]), draw.pick(NOUNS["give"])
     adjective, who = draw.suited(noun, 0.5), draw.subject()
-    what = noun_phrase("a", draw.suited(given), given, "acc")
+    what = noun_phrase("a", draw.suited(gift), gift, "acc")
     receivers = (noun_phrase("the", adjective, noun, x) for x in ("dat", "acc"))
     return sides(*(Clause(who, GIVE, [x, what], "past").main() for x in receivers))
 

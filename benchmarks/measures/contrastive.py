@@ -1,4 +1,4 @@
-"""Which of two translations a translator prefers: accuracy by what they differ in."""
+"""Contrastive accuracy: how often a translator prefers the right one of two translations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences of the embedded corpus with a right and a wrong translation, which differ in one point.
+"""Sentences of the built-in grammar with a right and a wrong translation that differ in one point.
 
 A model that prefers the right one by its score has learnt the point (Sennrich 2017, "How
 Grammatical is Character-level Neural Machine Translation?"). The rules make both sides, so the

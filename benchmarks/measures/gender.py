@@ -9,7 +9,7 @@ from keras_transformer.config import require
 
 
 def gender_of(text: str, forms: Mapping[str, str | Collection[str]]) -> str | None:
-    """Return the gender whose form of a noun a translation contains.
+    """Return the gender of a noun in a translation, by the form that the translation contains.
 
     Args:
         text: Translation.
@@ -20,12 +20,12 @@ def gender_of(text: str, forms: Mapping[str, str | Collection[str]]) -> str | No
         A key of `forms`; None if the text has forms of no gender or of several.
     """
     words = {*re.findall(r"[\w-]+", text.casefold())}
-    found = []
-    for gender, own in forms.items():
-        own = [own] if isinstance(own, str) else own
-        if words & {x.casefold() for x in own}:
-            found.append(gender)
-    return found[0] if len(found) == 1 else None
+    genders = []
+    for gender, spellings in forms.items():
+        spellings = [spellings] if isinstance(spellings, str) else spellings
+        if words & {x.casefold() for x in spellings}:
+            genders.append(gender)
+    return genders[0] if len(genders) == 1 else None
 
 
 def gender_scores(

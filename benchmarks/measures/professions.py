@@ -3,8 +3,8 @@
 English has one word for both genders, German has two: Arzt, Ärztin. `gender` scores the
 translations. Like the sentences of WinoMT (Stanovsky et al. 2019, "Evaluating Gender Bias in
 Machine Translation"), each has one right gender. Unlike them it names one profession only, and the
-rules of the embedded corpus say what a pronoun refers to. `pairs` and `splits` do not contain these
-sentences: there, a doctor that is not somebody's sister is always der Arzt.
+rules of the built-in grammar say what a pronoun refers to. `pairs` and `splits` do not contain
+these sentences: there, a doctor that is not somebody's sister is always der Arzt.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def owning_something(draw: Events, who: Phrase) -> Pair:
     """The doctor lost her umbrella. Die Ärztin hat ihren Regenschirm verloren."""
     verb = draw.pick(OWNED)
     noun = draw.pick(NOUNS[draw.pick([x for x in verb.roles if x not in ("PERSON", "pet")])])
-    own = possessive(who.english_row, who.german_row)
-    part = noun_phrase(own, draw.suited(noun), noun, "acc").after(verb.preposition)
+    pronoun = possessive(who.english_row, who.german_row)
+    part = noun_phrase(pronoun, draw.suited(noun), noun, "acc").after(verb.preposition)
     return statement(draw, Clause(who, verb, [part], "past", negated=draw.random() < 0.15))
 
 
