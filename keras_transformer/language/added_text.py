@@ -54,7 +54,7 @@ def context_of(tokenizer: TextTokenizer, prompt: Sequence[int]) -> list[int]:
 
 
 class Pieces:
-    """Decodes the tokens of a reply to pieces of text, one after another, up to a stop text.
+    """A decoder of the tokens of a reply to pieces of text, one after another, up to a stop text.
 
     A piece is held back while it may be the beginning of a stop text or of a character. The time
     per token does not grow with the length of the reply.

@@ -21,7 +21,7 @@ REPLY = 512  # default of `max_new_tokens`
 
 
 class Chat:
-    """Replies to messages with a language model that was trained on chats.
+    """A chat: a language model that was trained on chats replies to messages.
 
     ```python
     chat = Chat.load("saved_models/assistant")

@@ -23,7 +23,7 @@ from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 
 
 class Rewarder:
-    """Scores answers to prompts, or translations, with a model of people's or a metric's judgement.
+    """A scorer of answers or translations: a model of people's or a metric's judgement.
 
     ```python
     rewarder = Rewarder.load("saved_models/reward")

@@ -20,7 +20,7 @@ from keras_transformer.search import Generation
 
 
 class Slots:
-    """Continues up to `num_slots` prompts at once; they join and leave at any time.
+    """Slots in which up to `num_slots` prompts are continued at once; they join and leave anytime.
 
     Each reply has its own options and random numbers. Its tokens are equal to those of
     `CausalLM.generate` and `stream` for the same prompt, options and seed.

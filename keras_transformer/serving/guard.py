@@ -85,7 +85,7 @@ class BodyLimit:
 
 
 class Guard:
-    """Checks the API key, the rate, the host and the origin of requests.
+    """A check of the API key, the rate, the host and the origin of requests.
 
     Args:
         settings: Settings of the server.

@@ -25,7 +25,7 @@ UNKNOWN = "<|endoftext|>"  # the unknown token of a tokenizer of characters
 
 
 class Synthesizer:
-    """Speaks texts with a model that `training.speech_synthesis` saved.
+    """A speaker of texts: a model that `training.speech_synthesis` saved.
 
     ```python
     synthesizer = Synthesizer.load("saved_models/voices")

@@ -30,7 +30,7 @@ TASKS = ("transcribe", "translate")
 
 
 class Transcriber:
-    """Transcribes recordings with a Whisper, or a model of `training.speech_recognition`.
+    """A transcriber of recordings: a Whisper, or a model of `training.speech_recognition`.
 
     ```python
     transcriber = load_pretrained("openai/whisper-tiny")

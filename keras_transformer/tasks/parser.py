@@ -22,7 +22,7 @@ BESIDES_WORDS = 4  # tokens that the shortest tree needs: two brackets, BOS and 
 
 
 class Parser:
-    """Finds the phrase-structure tree of each sentence with a model that `training.parsing` saved.
+    """A parser of sentences into phrase-structure trees, that `training.parsing` saved.
 
     ```python
     parser = Parser.load("saved_models/parser")

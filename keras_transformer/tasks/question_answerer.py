@@ -36,7 +36,7 @@ class Answer:
 
 
 class QuestionAnswerer(EncoderTask):
-    """Finds answers in passages with a model that `training.question_answering` or `import` saved.
+    """A finder of answers in passages that `training.question_answering` or `import` saved.
 
     ```python
     answerer = QuestionAnswerer.load("saved_models/answers")

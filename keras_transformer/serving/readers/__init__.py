@@ -24,7 +24,7 @@ COMMAND = (sys.executable, "-I", str(Path(__file__).parent))
 
 
 class Readers:
-    """Extracts the texts of files, and writes the files with other texts.
+    """Readers of files: extract the texts of a file, and write the file with other texts.
 
     A reader's process may take `MOST_BYTES` of memory and `MOST_SECONDS` of the processor, and ends
     with the request that it works for. So a file that was made to exhaust the server exhausts a
