@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from keras_transformer.data.text_files import Pairs, read_pairs
 from keras_transformer.text.marian import tag_of
 from keras_transformer.training.corpus_options import CorpusOptions
 from keras_transformer.training.documents import separated, with_context
+from keras_transformer.training.noise import with_noise
 from keras_transformer.training.runs import say
 
 
@@ -37,6 +38,8 @@ def read_corpora(
     temperature: float = 1.0,
     train_size: int | None = None,
     context_sentences: int = 0,
+    noise: float = 0.0,
+    seed: int = 0,
     **cleaning: Any,
 ) -> Corpus:
     """Read several corpora, clean each, and join them to one.
@@ -50,6 +53,7 @@ def read_corpora(
         train_size: Maximum number of training pairs of each corpus; None: all.
         context_sentences: Number of previous sentences that are joined to each sentence of a corpus
             with `documents`; 0: none.
+        noise, seed: Arguments of `with_noise`.
         cleaning: Options of `clean`.
 
     Raises:
@@ -62,7 +66,9 @@ def read_corpora(
         accepted = "0 where no corpus has documents = true"
         require(has_documents, "context_sentences", context_sentences, accepted)
     texts = [
-        x for table in tables for x in _read(table, folder, train_size, context_sentences, cleaning)
+        replace(x, train=with_noise(x.train, noise, seed))
+        for table in tables
+        for x in _read(table, folder, train_size, context_sentences, cleaning)
     ]
     pairs_of_languages = dict.fromkeys(x.languages for x in texts)
     is_multilingual = len(pairs_of_languages) > 1

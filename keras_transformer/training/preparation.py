@@ -22,6 +22,7 @@ from keras_transformer.text.marian import tag_of
 from keras_transformer.training.corpus_options import checked
 from keras_transformer.training.documents import with_context
 from keras_transformer.training.mixture import read_corpora
+from keras_transformer.training.noise import with_noise
 from keras_transformer.training.recipe import TranslationRecipe
 from keras_transformer.training.runs import say
 from keras_transformer.training.terms import with_terms
@@ -69,7 +70,8 @@ def read_text(
             options.corpora, options.temperature, options.source_language, options.target_language
         )
         settings = data_folder or Path(), options.temperature, options.train_size
-        corpus = read_corpora(tables, *settings, options.context_sentences, **cleaning)
+        noise = dict(noise=options.noise, seed=options.seed)
+        corpus = read_corpora(tables, *settings, options.context_sentences, **noise, **cleaning)
         pairs = corpus.train
     else:
         corpus = _corpus(options, data_folder, files)
@@ -90,6 +92,7 @@ def read_text(
                     "exchanged?",
                     stacklevel=2,
                 )
+        pairs = with_noise(pairs, options.noise, options.seed)
     if options.inline_terms:
         pairs = with_terms(pairs, options.inline_terms, options.seed)
     return corpus, pairs

@@ -52,6 +52,8 @@ class TranslationRecipe:
         subword_sampling: Rate of BPE-dropout, or alpha of unigram sampling, in training; 0: off.
         inline_terms: Share of the training sources that carry translations of some of their words,
             so that the model learns to use a glossary, see `training.terms.with_terms`; 0: none.
+        noise: Share of the training pairs that are changed as people type and paste text, such as
+            0.2, see `training.noise.with_noise`; 0: none.
         context_sentences: Number of previous sentences of its document with which each sentence is
             read and translated, see `text.context.in_context`; an empty line in both text files
             ends a document. Each sentence also occurs alone. 0: none.
@@ -113,6 +115,7 @@ class TranslationRecipe:
     lowercase: bool = False
     subword_sampling: float = 0.0
     inline_terms: float = 0.0
+    noise: float = 0.0
     context_sentences: int = 0
     model: dict[str, Any] = dataclasses.field(default_factory=dict)
     tokens_per_batch: int = 4096
@@ -159,6 +162,8 @@ class TranslationRecipe:
             accepted = f"from 1 to tokens_per_batch={self.tokens_per_batch}"
             in_range = 1 <= self.packed_length <= self.tokens_per_batch
             require(in_range, "packed_length", self.packed_length, accepted)
+        can_be_noisy = not (self.context_sentences and self.noise)
+        require(can_be_noisy, "noise", self.noise, "0 with context_sentences")
         if self.model.get("guided_alignment"):
             self.check_guided("with model.guided_alignment")
         if self.monitor == "val_bleu" and self.patience is not None:
@@ -200,6 +205,7 @@ _RANGES = {
     "subword_sampling": ("in [0, 1)", lambda x: 0 <= x < 1),
     "ema_decay": ("in [0, 1)", lambda x: 0 <= x < 1),
     "inline_terms": ("in [0, 1]", lambda x: 0 <= x <= 1),
+    "noise": ("in [0, 1]", lambda x: 0 <= x <= 1),
     "label_smoothing": ("in [0, 1)", lambda x: 0 <= x < 1),
     "peak_learning_rate": ("above 0 or none", lambda x: x is None or x > 0),
     "clip_norm": ("above 0 or none", lambda x: x is None or x > 0),

@@ -41,7 +41,7 @@ NOT_THE_RUN += ("checkpoint_every", "distribution", "remat")
 # Options, with their defaults, that checkpoints of older versions lack.
 ADDED = {"r_drop": 0.0, "clip_norm": None, "weight_decay": 0.0, "ema_decay": 0.0}
 ADDED |= {"corpora": [], "temperature": 1.0, "inline_terms": 0.0}
-ADDED |= {"context_sentences": 0}
+ADDED |= {"context_sentences": 0, "noise": 0.0}
 
 
 @run_into(lambda arguments: Path("saved_models") / Path(arguments["recipe"]).stem, joins=True)

@@ -5,6 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
+from keras_transformer.training import noise
 from keras_transformer.training.corpus_options import checked
 from keras_transformer.training.mixture import read_corpora, visits_of
 
@@ -47,6 +48,13 @@ def test_one_pair_of_languages_has_no_tags(folder, capsys):
     said = capsys.readouterr().err
     assert "corpus en-de of a.en: kept 4 of 5 pairs" in said and "1 duplicate" in said
     assert "en-de with <BT>: 1 pairs, 2.00 times per epoch, 33.3% of the pairs" in said
+
+
+def test_noise_comes_after_cleaning_and_before_tags(folder, monkeypatch):
+    monkeypatch.setattr(noise, "CHANGES", (noise._capitals,))
+    corpus = read(folder, DE, FR, noise=1.0)
+    assert corpus.train[0] == (">>de<< ONE", "EINS") and corpus.train[-1] == (">>fr<< TWO", "DEUX")
+    assert corpus.validation[0] == (">>de<< five", "fünf")
 
 
 def test_several_languages_have_tags(folder):

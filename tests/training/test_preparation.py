@@ -86,6 +86,14 @@ def test_a_start_without_terms(tmp_path):
         prepare_run(options, corpus, pairs, tmp_path)
 
 
+def test_noise_is_in_the_training_text_alone():
+    options = TranslationRecipe(train_size=50)
+    corpus, pairs = read_text(options, None, FILES)
+    noisy_corpus, noisy_pairs = read_text(dataclasses.replace(options, noise=0.9), None, FILES)
+    assert len(noisy_pairs) == len(pairs) and noisy_pairs != pairs
+    assert noisy_corpus.validation == corpus.validation
+
+
 def test_documents_are_two_files(tmp_path):
     options = TranslationRecipe(corpus="files", context_sentences=1)
     (tmp_path / "a.tsv").write_text("a\tb\n")

@@ -55,6 +55,7 @@ def test_each_choice_is_accepted(name, choices):
         ("r_drop", 0.0, -0.1),
         ("ema_decay", 0.0, 1.0),
         ("inline_terms", 1.0, 1.1),
+        ("noise", 1.0, 1.1),
         ("context_sentences", 0, -1),
     ],
 )
