@@ -12,6 +12,8 @@ import keras
 from keras_transformer.backend import usable_precision
 from keras_transformer.config import require
 from keras_transformer.hub import hugging_face
+from keras_transformer.hub.ctranslate2_in import Converted, is_converted
+from keras_transformer.hub.ctranslate2_tokenizer import text_tokenizer_of, tokenizer_of
 from keras_transformer.hub.families.label_names import labels_of
 from keras_transformer.hub.generation_config import generation_facts, left_out, search_of
 from keras_transformer.hub.sentence_transformers import read_scorer, read_sentence_model
@@ -19,7 +21,11 @@ from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech, ViT
 from keras_transformer.saved.folder import FLOATS, PRECISIONS, in_precision, save_folder
 from keras_transformer.search import Generation, Search, Transcription
-from keras_transformer.speech.hearing import check_feature_extractor, hearing_of
+from keras_transformer.speech.hearing import (
+    check_feature_extractor,
+    hearing_of,
+    hearing_of_converted,
+)
 from keras_transformer.speech.transcriber import Transcriber
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import read_json
@@ -123,6 +129,8 @@ def load_pretrained(
         precision in (*PRECISIONS, None), "precision", precision, f"one of {PRECISIONS} or None"
     )
     precision = precision and usable_precision(precision)
+    if is_converted(source):
+        return _converted(Path(source), source_language, target_language, precision)
     config = _config_of(source)
     theirs = read_json(config)
     kind: Any = theirs.get("model_type") if isinstance(theirs, dict) else None
@@ -211,6 +219,32 @@ def _model(folder, precision, without=()):
         value = keras.ops.convert_to_numpy(keras.ops.cast(bias, "float32")).copy()
         value[list(without)] = NO_LOGIT
         bias.assign(value)
+    return _narrow(model, precision, folder)
+
+
+def _converted(folder, source_language, target_language, precision):
+    """Load a model that CTranslate2 has converted."""
+    converted = Converted.read(folder)
+    dtype = precision if precision in FLOATS else "float32"
+    is_speech = converted.kind == "whisper"
+    for name, language in dict(
+        source_language=source_language, target_language=target_language
+    ).items():
+        require(not is_speech or language is None, name, language, f"None: {folder} is a Whisper")
+    # The tokenizer first: it fails before the weights are read.
+    if is_speech:
+        check_feature_extractor(folder, converted.config)
+        texts = text_tokenizer_of(converted)
+        hearing = hearing_of_converted(converted.facts, texts, converted.config)
+        return Transcriber(_narrow(converted.model(dtype), precision, folder), texts, hearing)
+    tokenizer = tokenizer_of(converted)
+    usual = _usual_languages(folder, tokenizer)
+    languages = source_language or usual[0], target_language or usual[1]
+    tokenizer.between(*languages)
+    return Translator(_narrow(converted.model(dtype), precision, folder), tokenizer, *languages)
+
+
+def _narrow(model, precision, folder):
     return in_precision(model, precision, folder) if precision == "int8" else model
 
 
