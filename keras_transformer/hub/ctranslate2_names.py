@@ -71,6 +71,7 @@ NUMBERS: dict[str, tuple[Any, ...] | None] = dict(
     scale_outputs=None,
     queries_scale=None,
     relative_attention_max_distance=None,
+    weight_scale=None,  # of 16-bit weights
     alignment_layer=None,
     alignment_heads=None,
     alibi=(0,),
