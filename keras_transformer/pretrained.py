@@ -11,6 +11,7 @@ import keras
 
 from keras_transformer.backend import usable_precision
 from keras_transformer.config import require
+from keras_transformer.data.archives import extracted, is_zip
 from keras_transformer.hub import hugging_face
 from keras_transformer.hub.ctranslate2_in import Converted, is_converted
 from keras_transformer.hub.ctranslate2_tokenizer import text_tokenizer_of, tokenizer_of
@@ -87,7 +88,7 @@ def load_pretrained(
     target_language: str | None = None,
     precision: str | None = None,
 ) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
-    """Load a model in Hugging Face's layout as an object for its task.
+    """Load a model in Hugging Face's layout, or of CTranslate2, as an object for its task.
 
     Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5,
     UMT5 and MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma
@@ -106,8 +107,10 @@ def load_pretrained(
     ```
 
     Args:
-        source: Folder with `config.json`, weights and tokenizer files; or the name of a model on
-            the hub, which is downloaded once and kept in the cache of `huggingface_hub`.
+        source: Folder with `config.json`, weights and tokenizer files; a zip file of one; a folder
+            of CTranslate2, with `model.bin`, vocabularies and tokenizer files (Whisper, T5, Marian
+            and its relatives); or the name of a model on the hub, which is downloaded once and kept
+            in the cache of `huggingface_hub`.
         source_language, target_language: Language codes of a multilingual model, such as "de"
             (M2M-100), "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de"
             (T5, MADLAD-400); None: the languages in its files. `Translator.between` chooses others.
@@ -129,6 +132,9 @@ def load_pretrained(
         precision in (*PRECISIONS, None), "precision", precision, f"one of {PRECISIONS} or None"
     )
     precision = precision and usable_precision(precision)
+    if is_zip(source):
+        with extracted(source) as folder:
+            return load_pretrained(folder, source_language, target_language, precision)
     if is_converted(source):
         return _converted(Path(source), source_language, target_language, precision)
     config = _config_of(source)

@@ -129,7 +129,9 @@ def _of_family(converted, kind):
         try:
             return read_tokenizer(room, theirs)
         except (FileNotFoundError, ValueError) as error:
-            raise type(error)(f"{error}".replace(str(room), str(folder))) from error
+            is_missing = isinstance(error, FileNotFoundError)
+            problem = str(error).replace(temporary, str(folder))
+            raise (FileNotFoundError if is_missing else ValueError)(problem) from error
 
 
 def _complete(room: Path, kind: str, pieces: Sequence[str], bos_id: int) -> None:
