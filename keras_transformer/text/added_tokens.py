@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require
+from keras_transformer.text.encodings import made
 from keras_transformer.text.text_tokenizer_training import library
 from keras_transformer.text.tokenizer_options import NAMED, extra_tokens, text_of
 
@@ -91,7 +92,7 @@ def check_named_tokens(
         ValueError: If texts begin or end with another token, the unknown token differs, or the
             mask token is not in `MASKS`.
     """
-    tokenizer = library().Tokenizer.from_buffer(content)
+    tokenizer = made(content)
     frame = tokenizer.encode("").ids
     for name, i in zip(ends or (), (0, -1), strict=False):
         text = text_of(options.get(name))
