@@ -24,7 +24,11 @@ from keras_transformer.system.files import check_free
 
 def import_(
     source: Annotated[
-        str, typer.Argument(help="A folder in Hugging Face's layout, or a model name on its hub.")
+        str,
+        typer.Argument(
+            help="A folder in Hugging Face's layout or of CTranslate2, a zip file of one, or a "
+            "model name on Hugging Face's hub."
+        ),
     ],
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to write.")],
     source_language: SourceLanguage = None,
@@ -34,7 +38,7 @@ def import_(
         bool, typer.Option("--overwrite", help="Replace the saved model in FOLDER, if any.")
     ] = False,
 ) -> None:
-    """Import a pretrained model from Hugging Face, on any backend.
+    """Import a pretrained model of Hugging Face or CTranslate2, on any backend.
 
     Marian (OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400
     become translators, to run, train further or export. GPT-2, LLaMA (also SmolLM), Mistral, Qwen,
@@ -42,6 +46,8 @@ def import_(
     its variants (RoBERTa, MPNet, ...), DeBERTa and ESM-2 are starting points for fine-tuning;
     `info` names the command that runs a fine-tuned one. A folder of sentence-transformers keeps its
     pooling, prompts and other settings for `embed`; a cross-encoder, with one label, is for `rank`.
+    A folder of CTranslate2 (`model.bin`) becomes a transcriber or translator again, of any
+    quantization.
 
     \b
     Examples:

@@ -86,7 +86,8 @@ def _transformer(file, facts, source, target):
 
 def _t5(file, facts, source, target):
     """Return our config of a T5, mT5, MADLAD-400 or UMT5."""
-    require(_common(file, "queries_scale") == 1, "queries_scale", None, "1 in all layers")
+    factor = _common(file, "queries_scale")
+    require(factor == 1, "queries_scale", factor, "1, as in T5")
     require(file.is_same(SOURCE, TARGET), SOURCE, "another table", f"equal to {TARGET}")
     sizes = _sizes(file)
     for name in ("num_heads", "d_ff"):  # a T5 has the same on both sides

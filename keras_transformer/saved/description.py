@@ -112,8 +112,8 @@ def other_kind(path: str | os.PathLike) -> str | None:
         return "a SavedModel; TensorFlow with tensorflow-text or TensorFlow Serving loads it"
     if has("encoder.onnx", "decoder.onnx"):
         return "an ONNX model; ONNX Runtime runs it"
-    if has("model.bin") and any(path.glob("*_vocabulary.*")):
-        return "a CTranslate2 model; ctranslate2.Translator loads it"
+    if has("model.bin") and any(path.glob("*vocabulary.*")):
+        return f"a CTranslate2 model, which ctranslate2 loads; `{import_command(path)}` converts it"
     if kind := checkpoint_type(path):
         return f"a Hugging Face checkpoint of type {kind}; `{import_command(path)}` converts it"
     return None
