@@ -121,6 +121,10 @@ def test_families(kind, originals, tmp_path):
     actual = load_pretrained(out, *languages)
     check_weights(actual.model, expected.model)
     assert translations(actual) == translations(expected)
+    if kind == "marian":
+        narrow = load_pretrained(out, precision="int8")
+        again = load_pretrained(theirs, precision="int8")
+        assert translations(narrow) == translations(again)
 
 
 BOUNDS = {  # largest change of a weight by rounding
