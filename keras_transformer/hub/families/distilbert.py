@@ -20,13 +20,13 @@ NAMES = Names(
     classifier="classifier",
     sizes=dict(
         vocab_size="vocab_size",
-        dim="d_model",
-        hidden_dim="d_ff",
-        n_layers="num_layers",
-        n_heads="num_heads",
-        max_position_embeddings="max_length",
+        d_model="dim",
+        d_ff="hidden_dim",
+        num_layers="n_layers",
+        num_heads="n_heads",
+        max_length="max_position_embeddings",
         dropout="dropout",
-        seq_classif_dropout="head_dropout",
+        head_dropout="seq_classif_dropout",
     ),
 )
 _LAYER = {

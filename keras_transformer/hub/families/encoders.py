@@ -17,7 +17,9 @@ from keras_transformer.hub.families.fields import (
     mapping,
     positive,
     rate,
+    read_same,
     size,
+    write_same,
 )
 from keras_transformer.hub.families.general_fields import ONE_STACK
 from keras_transformer.hub.families.label_names import (
@@ -72,15 +74,15 @@ FIELDS = (
         ),
     )
 )
-BERT_SIZES = {  # field of a `config.json` -> ours, of the same value
-    "vocab_size": "vocab_size",
-    "hidden_size": "d_model",
-    "intermediate_size": "d_ff",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-    "hidden_dropout_prob": "dropout",
-    "layer_norm_eps": "epsilon",
-}
+BERT_SIZES = dict(  # ours -> theirs, of the same value
+    vocab_size="vocab_size",
+    d_model="hidden_size",
+    d_ff="intermediate_size",
+    num_layers="num_hidden_layers",
+    num_heads="num_attention_heads",
+    dropout="hidden_dropout_prob",
+    epsilon="layer_norm_eps",
+)
 BERT_LAYER = {  # part of our block -> its names in BERT's layers; several are fused
     "attention/query_key_value": "attention.self.query attention.self.key attention.self.value",
     "attention/output": "attention.output.dense",
@@ -113,7 +115,7 @@ class Names:
         next_sentence: Dense layer of the next-sentence head. None: there is no such head.
         pairs: Which of the heads "pretraining" and "next_sentence" the family has.
         replaced: The two dense layers of the head "replaced_tokens". None: there is no such head.
-        sizes: Maps fields of a `config.json` to fields of our config with the same value.
+        sizes: Maps fields of our config to fields of a `config.json` with the same value.
     """
 
     family: str
@@ -131,7 +133,7 @@ class Names:
     def of_ours(self) -> dict[str, str]:
         """Map from fields of our config to their fields."""
         more = dict(activation="hidden_act", head="architectures", labels="id2label")
-        return TOKEN_NAMES | more | {ours: name for name, ours in self.sizes.items()}
+        return TOKEN_NAMES | more | self.sizes
 
     @property
     def heads(self) -> dict[str, str]:
@@ -148,10 +150,9 @@ class Names:
     def fields(self, theirs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
         """Return the sizes, the head and the labels as fields of our config."""
         head = self._head(theirs["architectures"], set(names))
-        sizes = {ours: theirs[name] for name, ours in self.sizes.items()}
-        labels = labels_of(theirs)
         problem = problem_type_of(theirs) if head == "sequence_classification" else None
-        return sizes | dict(head=head, labels=labels, problem_type=problem)
+        facts = dict(head=head, labels=labels_of(theirs), problem_type=problem)
+        return read_same(theirs, self.sizes) | facts
 
     def _head(self, architectures, names):
         """Return the head that a checkpoint's architecture names, else the head of its weights."""
@@ -189,8 +190,7 @@ class Names:
             raise ValueError(
                 f"window must be None: the checkpoint format has no window, got {config.window}"
             )
-        sizes = {name: getattr(config, ours) for name, ours in self.sizes.items()}
-        return sizes | dict(
+        return write_same(config, self.sizes) | dict(
             architectures=[self.heads[config.head]],
             id2label={str(i): name for i, name in enumerate(config.labels)},
             label2id={name: i for i, name in enumerate(config.labels)},

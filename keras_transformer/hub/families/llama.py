@@ -24,8 +24,10 @@ from keras_transformer.hub.families.fields import (
     flag,
     mapping,
     positive,
+    read_same,
     size,
     token,
+    write_same,
 )
 from keras_transformer.hub.families.general_fields import ONE_STACK
 from keras_transformer.hub.families.rotary_fields import (
@@ -56,17 +58,25 @@ SHARED_FIELDS = (
         eos_token_id=token(2),
     )
 )
-NAMES = TOKEN_NAMES | dict(  # ours -> theirs, of all relatives
+SAME = dict(  # ours -> theirs, of the same value in all relatives
+    vocab_size="vocab_size",
     d_model="hidden_size",
     d_ff="intermediate_size",
     num_layers="num_hidden_layers",
     num_heads="num_attention_heads",
     num_kv_heads="num_key_value_heads",
+    head_dim="head_dim",
     epsilon="rms_norm_eps",
-    theta="rope_theta",
-    rotary_dim="partial_rotary_factor",
-    window="sliding_window",
-    max_length="max_position_embeddings",
+)
+NAMES = (
+    SAME
+    | TOKEN_NAMES
+    | dict(
+        theta="rope_theta",
+        rotary_dim="partial_rotary_factor",
+        window="sliding_window",
+        max_length="max_position_embeddings",
+    )
 )
 _NO_ROPE_LAYERS = Field(
     "a list of 0 and 1, or null",
@@ -127,21 +137,14 @@ def read_config(
         head_dim = theirs["head_dim"] or theirs["hidden_size"] // theirs["num_attention_heads"]
         fields["rotary_dim"] = read_rotary_dim(theirs, head_dim, rotary_share)
     return LLaMAConfig(
-        vocab_size=theirs["vocab_size"],
-        d_model=theirs["hidden_size"],
-        d_ff=theirs["intermediate_size"],
-        num_layers=theirs["num_hidden_layers"],
-        num_heads=theirs["num_attention_heads"],
-        num_kv_heads=theirs["num_key_value_heads"],
-        head_dim=theirs["head_dim"],
         theta=theta,
         scaling=scaling,
-        epsilon=theirs["rms_norm_eps"],
         max_length=longest_of(theirs, scaling),
         tie_output=theirs["tie_word_embeddings"],
         pad_id=token_id(theirs, "pad_token_id", "eos_token_id"),
         bos_id=token_id(theirs, "bos_token_id", "eos_token_id"),
         eos_id=token_ids(theirs, "eos_token_id"),  # Llama 3 lists several
+        **read_same(theirs, SAME),
         **fields,
     )
 
@@ -156,22 +159,13 @@ def write_config(config: LLaMAConfig, kind: str, **fields: Any) -> dict[str, Any
     """
     head_dim = config.head_dim or config.d_model // config.num_heads
     share = (config.rotary_dim or head_dim) / head_dim
-    return dict(
+    return write_same(config, SAME | TOKEN_NAMES) | dict(
         architectures=[f"{kind}ForCausalLM"],
         hidden_act="silu",
-        vocab_size=config.vocab_size,
-        hidden_size=config.d_model,
-        intermediate_size=config.d_ff,
-        num_hidden_layers=config.num_layers,
-        num_attention_heads=config.num_heads,
         num_key_value_heads=config.num_kv_heads or config.num_heads,
         head_dim=head_dim,
-        rms_norm_eps=config.epsilon,
         tie_word_embeddings=config.tie_output,
         attention_dropout=0.0,
-        pad_token_id=config.pad_id,
-        bos_token_id=config.bos_id,
-        eos_token_id=config.eos_id,
         **rotary_fields(config.theta, config.scaling, config.max_length, share),
         **fields,
     )
