@@ -33,7 +33,7 @@ def _config(theirs, names):
 
 
 def _config_file(config):
-    return bart.bart_file(config) | dict(
+    return bart.file_of(config, "bart") | dict(
         architectures=[_CLASS],
         id2label={str(i): name for i, name in enumerate(config.labels)},
         label2id={name: i for i, name in enumerate(config.labels)},
