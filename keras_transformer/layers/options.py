@@ -30,6 +30,16 @@ class Options:
         names = {field.name for field in dataclasses.fields(cls)} & given.keys()
         return cls(**others, **{name: given.pop(name) for name in names})
 
+    @classmethod
+    def fields_of(cls, config: Any) -> dict[str, Any]:
+        """Return the options that are fields of a model's config, as keyword arguments.
+
+        Args:
+            config: A dataclass; its field of an option has the option's name.
+        """
+        names = (field.name for field in dataclasses.fields(cls))
+        return {name: getattr(config, name) for name in names if hasattr(config, name)}
+
     def part(self, cls: type[Options]) -> dict[str, Any]:
         """Return the options that `cls` declares, as keyword arguments of a sub-layer.
 

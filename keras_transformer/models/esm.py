@@ -11,6 +11,7 @@ from keras import ops
 from keras_transformer.config import require
 from keras_transformer.layers import Encoder, PositionalEmbedding
 from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 
 MASKED_IN_TRAINING = 0.15 * 0.8  # share of tokens replaced by the mask
@@ -121,14 +122,8 @@ class ESM(EncoderOnly):
             )
         encoder = Encoder(
             config.num_layers,
-            num_heads=config.num_heads,
-            d_ff=config.d_ff,  # type: ignore[arg-type]
-            dropout=config.dropout,
-            activation=config.activation,
+            **BlockOptions.fields_of(config),
             norm_first=True,
-            epsilon=config.epsilon,
-            window=config.window,
-            global_tokens=config.global_tokens,
             rotary=dict(head_dim=config.d_model // config.num_heads, theta=config.theta),
             dtype=policy,
             name="encoder",

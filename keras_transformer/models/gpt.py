@@ -9,6 +9,7 @@ import keras
 
 from keras_transformer.config import ACTIVATIONS, KERNELS, Config
 from keras_transformer.layers import Decoder, PositionalEmbedding
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.decoder_only import DecoderOnly
 
 
@@ -91,15 +92,9 @@ class GPT(DecoderOnly):
         )
         decoder = Decoder(
             config.num_layers,
-            num_heads=config.num_heads,
-            d_ff=config.d_ff,  # type: ignore[arg-type]
-            dropout=config.dropout,
-            activation=config.activation,
+            **BlockOptions.fields_of(config),
             norm_first=True,
             cross_attention=False,
-            epsilon=config.epsilon,
-            use_bias=config.use_bias,
-            kernel=config.kernel,
             dtype=policy,
             name="decoder",
         )

@@ -17,6 +17,7 @@ from keras_transformer.layers import (
     PositionalEmbedding,
     length_mask,
 )
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 
 
@@ -118,15 +119,7 @@ class Speech(EncoderDecoder):
 
     def __init__(self, config: SpeechConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        stack = dict(
-            num_heads=config.num_heads,
-            d_ff=config.d_ff,
-            dropout=config.dropout,
-            activation=config.activation,
-            norm_first=True,
-            epsilon=config.epsilon,
-            dtype=policy,
-        )
+        stack = BlockOptions.fields_of(config) | dict(norm_first=True, dtype=policy)
         source_embedding = AudioEmbedding(
             config.d_model,
             config.max_frames,

@@ -19,6 +19,7 @@ from keras_transformer.layers import (
 )
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.layer import direct_calls
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.caches import with_room
 from keras_transformer.models.configured import ConfiguredModel
 
@@ -112,15 +113,7 @@ class TextToSpeech(ConfiguredModel):
 
     def __init__(self, config: TextToSpeechConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        stack = dict(
-            num_heads=config.num_heads,
-            d_ff=config.d_ff,
-            dropout=config.dropout,
-            activation=config.activation,
-            norm_first=True,
-            epsilon=config.epsilon,
-            dtype=policy,
-        )
+        stack = BlockOptions.fields_of(config) | dict(norm_first=True, dtype=policy)
         source_embedding = PositionalEmbedding(
             config.vocab_size,
             config.d_model,

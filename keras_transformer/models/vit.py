@@ -12,6 +12,7 @@ from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Encoder, PatchEmbedding, resized_positions
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.layer import skip_init
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.models.problems import check_problem
 
@@ -120,13 +121,8 @@ class ViT(ConfiguredModel):
         )
         encoder = Encoder(
             config.num_layers,
-            num_heads=config.num_heads,
-            d_ff=config.d_ff,  # type: ignore[arg-type]
-            dropout=config.dropout,
-            activation=config.activation,
+            **BlockOptions.fields_of(config),
             norm_first=True,
-            epsilon=config.epsilon,
-            qkv_bias=config.qkv_bias,
             dtype=policy,
             name="encoder",
         )
