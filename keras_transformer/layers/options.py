@@ -35,7 +35,7 @@ class Options:
         """Return the options that are fields of a model's config, as keyword arguments.
 
         Args:
-            config: A dataclass; its field of an option has the option's name.
+            config: A dataclass whose fields with the name of an option have its meaning, too.
         """
         names = (field.name for field in dataclasses.fields(cls))
         return {name: getattr(config, name) for name in names if hasattr(config, name)}

@@ -10,7 +10,6 @@ from keras import ops
 from keras_transformer.config import TransformerConfig, require
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding, record_attention
 from keras_transformer.layers.basic import Bias, Dense
-from keras_transformer.layers.options import BlockOptions
 from keras_transformer.losses import alignment_loss
 from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 
@@ -62,7 +61,16 @@ class Transformer(EncoderDecoder):
 
 def parts_of(config: TransformerConfig, policy: Any) -> Parts:
     """Return the layers of a model with this config and dtype policy."""
-    stack = BlockOptions.fields_of(config) | dict(layer_drop=config.layer_drop, dtype=policy)
+    stack = dict(
+        num_heads=config.num_heads,
+        d_ff=config.d_ff,
+        dropout=config.dropout,
+        layer_drop=config.layer_drop,
+        activation=config.activation,
+        norm_first=config.norm_first,
+        epsilon=config.epsilon,
+        dtype=policy,
+    )
     target_embedding = _embedding(config, config.target_vocab_size, policy, "target_embedding")
     source_embedding, tokens = target_embedding, None
     if config.share_embeddings:
