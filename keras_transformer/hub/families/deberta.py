@@ -154,10 +154,7 @@ FAMILIES = {
         _config,
         _rules,
         _config_file,
-        aliases={
-            "cls.predictions.decoder.weight": ("deberta.embeddings.word_embeddings.weight",),
-            "cls.predictions.decoder.bias": ("cls.predictions.bias",),
-        },
+        aliases=NAMES.decoder_aliases("deberta.embeddings.word_embeddings.weight"),
         unused=(
             "embeddings.position_ids",
             "embeddings.position_embeddings.weight",

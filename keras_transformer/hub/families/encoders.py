@@ -23,8 +23,8 @@ from keras_transformer.hub.families.fields import (
 )
 from keras_transformer.hub.families.general_fields import ONE_STACK
 from keras_transformer.hub.families.label_names import (
+    label_fields,
     labels_of,
-    problem_fields,
     problem_type_of,
 )
 from keras_transformer.models.encoder_only import EncoderConfig
@@ -192,10 +192,13 @@ class Names:
             )
         return write_same(config, self.sizes) | dict(
             architectures=[self.heads[config.head]],
-            id2label={str(i): name for i, name in enumerate(config.labels)},
-            label2id={name: i for i, name in enumerate(config.labels)},
-            **problem_fields(config.problem_type, len(config.labels)),
+            **label_fields(config.labels, config.problem_type),
         )
+
+    def decoder_aliases(self, table: str) -> dict[str, tuple[str, ...]]:
+        """Return the aliases of the masked LM head's projection, whose weight is a token table."""
+        decoder = f"{self.output_bias.removesuffix('bias')}decoder"
+        return {f"{decoder}.weight": (table,), f"{decoder}.bias": (self.output_bias,)}
 
     def rules(self, config: EncoderConfig) -> list[Rule]:
         """Return the rules of the weights of a config's head."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keras_transformer.config import require
@@ -47,9 +47,14 @@ def problem_type_of(theirs: Mapping[str, Any]) -> str | None:
     return stated or (MULTI if activation == "Sigmoid" else None)
 
 
-def problem_fields(problem_type: str | None, num_labels: int) -> dict[str, Any]:
-    """Return the fields of a `config.json` for a problem type; the inverse of `problem_type_of`."""
-    if num_labels != 1 or problem_type != REGRESSION:
-        return {"problem_type": problem_type}
-    identity = "torch.nn.modules.linear.Identity"
-    return {"problem_type": problem_type, "sentence_transformers": {"activation_fn": identity}}
+def label_fields(labels: Sequence[str], problem_type: str | None) -> dict[str, Any]:
+    """Return the fields that `labels_of` and `problem_type_of` read, and `label2id`."""
+    fields: dict[str, Any] = dict(
+        id2label={str(i): name for i, name in enumerate(labels)},
+        label2id={name: i for i, name in enumerate(labels)},
+        problem_type=problem_type,
+    )
+    if len(labels) == 1 and problem_type == REGRESSION:
+        identity = "torch.nn.modules.linear.Identity"
+        fields["sentence_transformers"] = {"activation_fn": identity}
+    return fields

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from typing import Any
 
@@ -149,14 +150,8 @@ def read_config(
     )
 
 
-def write_config(config: LLaMAConfig, kind: str, **fields: Any) -> dict[str, Any]:
-    """Return the `config.json` of a LLaMA or a relative, without `model_type`.
-
-    Args:
-        config: Our config.
-        kind: Name of the family in the names of its classes, such as "Qwen2".
-        fields: Further fields of the file in this family.
-    """
+def _file(config, kind, more):
+    """Return the `config.json` of a LLaMA or a relative, see `family`."""
     head_dim = config.head_dim or config.d_model // config.num_heads
     share = (config.rotary_dim or head_dim) / head_dim
     return write_same(config, SAME | TOKEN_NAMES) | dict(
@@ -167,8 +162,13 @@ def write_config(config: LLaMAConfig, kind: str, **fields: Any) -> dict[str, Any
         tie_word_embeddings=config.tie_output,
         attention_dropout=0.0,
         **rotary_fields(config.theta, config.scaling, config.max_length, share),
-        **fields,
+        **more(config),
     )
+
+
+def bias_field(config: LLaMAConfig) -> dict[str, Any]:
+    """Return the field of the bias of the projections to queries, keys and values."""
+    return dict(attention_bias=config.qkv_bias)
 
 
 def rules_of(
@@ -225,18 +225,19 @@ def _order(config, num_heads):
     return np.concatenate([i * head_dim + np.array(of_head) for i in range(num_heads)])
 
 
-def family(name: str, read: Any, write: Any, fields: Any, rules: Any = rules_of) -> Family:
-    """Return the family of a relative of LLaMA, from the functions of `Family`.
+def family(name: str, read: Any, more: Any, fields: Any, rules: Any = rules_of) -> Family:
+    """Return the family of a relative of LLaMA.
 
     Args:
         name: Name of the family in the names of its classes, such as "Qwen2".
-        read, write, fields, rules: See `Family`.
+        read, fields, rules: See `Family`.
+        more: Function from our config to the fields of a `config.json` that not all relatives have.
     """
     return Family(
         LLaMA,
         read,
         rules,
-        write,
+        functools.partial(_file, kind=name, more=more),
         aliases={"lm_head.weight": ("model.embed_tokens.weight",)},
         unused=(".rotary_emb.inv_freq",),
         free=frozenset({"dropout", "num_kv_heads", "head_dim"}),
@@ -280,29 +281,20 @@ def _smollm3(theirs, names):
     )
 
 
-def _smollm3_file(config):
-    """Return the `config.json` of a SmolLM3."""
+def _smollm3_fields(config):
     rotates = [int(i not in config.no_rotary) for i in range(config.num_layers)]
-    return write_config(
-        config,
-        "SmolLM3",
-        attention_bias=config.qkv_bias,
+    return dict(
         no_rope_layers=rotates,
         use_sliding_window=config.window is not None,
+        **bias_field(config),
         **window_fields(config),
     )
 
 
-def _llama_file(config):
-    return write_config(config, "Llama", attention_bias=config.qkv_bias)
-
-
-def _mistral_file(config):
-    return write_config(config, "Mistral", sliding_window=config.window)
-
-
 FAMILIES = {
-    "llama": family("Llama", _llama, _llama_file, FIELDS["llama"]),
-    "mistral": family("Mistral", _mistral, _mistral_file, FIELDS["mistral"]),
-    "smollm3": family("SmolLM3", _smollm3, _smollm3_file, FIELDS["smollm3"]),
+    "llama": family("Llama", _llama, bias_field, FIELDS["llama"]),
+    "mistral": family(
+        "Mistral", _mistral, lambda x: dict(sliding_window=x.window), FIELDS["mistral"]
+    ),
+    "smollm3": family("SmolLM3", _smollm3, _smollm3_fields, FIELDS["smollm3"]),
 }

@@ -68,10 +68,7 @@ FAMILIES = {
         _config,
         _rules,
         _config_file,
-        aliases={
-            "lm_head.decoder.weight": ("mpnet.embeddings.word_embeddings.weight",),
-            "lm_head.decoder.bias": ("lm_head.bias",),
-        },
+        aliases=NAMES.decoder_aliases("mpnet.embeddings.word_embeddings.weight"),
         unused=(
             "embeddings.position_ids",
             # The weights of a pooler: not all heads have one.

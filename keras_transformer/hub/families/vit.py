@@ -31,8 +31,8 @@ from keras_transformer.hub.families.fields import (
     write_same,
 )
 from keras_transformer.hub.families.label_names import (
+    label_fields,
     labels_of,
-    problem_fields,
     problem_type_of,
 )
 from keras_transformer.models import ViT, ViTConfig
@@ -140,9 +140,7 @@ def _config_file(config, kind):
     height, width = config.image_size
     return write_same(config, _SAME) | dict(
         architectures=classes,
-        id2label={str(i): label for i, label in enumerate(labels)},
-        label2id={label: i for i, label in enumerate(labels)},
-        **problem_fields(config.problem_type, len(labels)),
+        **label_fields(labels, config.problem_type),
         image_size=height if height == width else [height, width],
         patch_size=config.patch_size,
         attention_probs_dropout_prob=0.0,
