@@ -75,10 +75,8 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         dtype: Any = None,
     ):
         super().__init__(name=name, dtype=dtype)
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(f"label_smoothing must be in [0, 1), got {label_smoothing!r}")
-        if not 0 <= r_drop < math.inf:
-            raise ValueError(f"r_drop must be at least 0, got {r_drop!r}")
+        require(0 <= label_smoothing < 1, "label_smoothing", label_smoothing, "in [0, 1)")
+        require(0 <= r_drop < math.inf, "r_drop", r_drop, "at least 0")
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id
         self.r_drop = r_drop
@@ -259,10 +257,8 @@ class PreferenceLoss(keras.losses.Loss):
         dtype: Any = None,
     ):
         super().__init__(name=name, dtype=dtype)
-        if kind not in KINDS:
-            raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
-        if not beta > 0:
-            raise ValueError(f"beta must be above 0, got {beta!r}")
+        require(kind in KINDS, "kind", kind, f"one of {KINDS}")
+        require(beta > 0, "beta", beta, "above 0")
         self.kind, self.beta = kind, beta
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:

@@ -56,8 +56,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         super().__init__()
         require(decay in DECAYS, "decay", decay, f"one of {DECAYS}")
         for argument, value in (("peak", peak), ("warmup_steps", warmup_steps)):
-            if not value > 0:
-                raise ValueError(f"{argument} must be positive, got {value!r}")
+            require(value > 0, argument, value, "positive")
         if total_steps is not None and total_steps <= warmup_steps:
             raise ValueError(
                 f"total_steps must be more than warmup_steps={warmup_steps}, got {total_steps!r}"

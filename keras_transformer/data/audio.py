@@ -248,8 +248,7 @@ def log_mel(
     )
     size, step = round(window * sample_rate), round(hop * sample_rate)
     length, half = samples.shape[-1], size // 2
-    if length <= half:
-        raise ValueError(f"samples must be more than {half}, half a window, got {length}")
+    require(length > half, "samples", length, f"more than {half}, half a window")
     edges = [(0, 0)] * (len(samples.shape) - 1)
     on = np if is_numpy else ops
     padded = on.pad(samples, [*edges, (half, half)], mode="reflect")

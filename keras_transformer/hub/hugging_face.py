@@ -232,8 +232,7 @@ def rules_of(config: Any) -> list[Rule]:
 
 def _kind_of(config, kind=None):
     """Return the first kind of checkpoint, or the given one, that can hold models of a config."""
-    if kind is not None and kind not in FAMILIES:
-        raise ValueError(f"kind must be one of {sorted(FAMILIES)} or None, got {kind!r}")
+    require(kind is None or kind in FAMILIES, "kind", kind, f"one of {sorted(FAMILIES)} or None")
     problems = {name: _difference(name, config) for name in ([kind] if kind else FAMILIES)}
     kind = next((name for name, problem in problems.items() if problem is None), None)
     if kind is None:

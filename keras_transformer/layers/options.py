@@ -128,8 +128,7 @@ class AttentionOptions(Options):
             require(not self.global_tokens, "global_tokens", self.global_tokens, "0 with a kernel")
         if self.window is not None and self.window < 1:
             raise ValueError(f"window must be at least 1 or None, got {self.window}")
-        if self.global_tokens < 0:
-            raise ValueError(f"global_tokens must be at least 0, got {self.global_tokens}")
+        require(self.global_tokens >= 0, "global_tokens", self.global_tokens, "at least 0")
         if self.num_heads % (self.num_kv_heads or self.num_heads):
             raise ValueError(
                 f"num_kv_heads must divide num_heads={self.num_heads}, got {self.num_kv_heads}"

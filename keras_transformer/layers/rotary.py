@@ -206,8 +206,7 @@ class Rotary(Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        if head_dim % 2:
-            raise ValueError(f"head_dim must be even for rotary positions, got {head_dim}")
+        require(not head_dim % 2, "head_dim", head_dim, "even for rotary positions")
         check_scaling(theta, scaling, head_dim)
         self.head_dim, self.theta = head_dim, theta
         self.scaling = None if scaling is None else dict(scaling)

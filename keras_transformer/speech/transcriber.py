@@ -262,8 +262,7 @@ class Transcriber:
 
     def _features(self, samples):
         mels, longest = self.model.config.num_mels, self._longest
-        if len(samples) > longest:
-            raise ValueError(f"clips must be of at most {longest} samples, got {len(samples)}")
+        require(len(samples) <= longest, "clips", len(samples), f"of at most {longest} samples")
         if self.hearing.pads_clips:
             samples = np.pad(samples, (0, longest - len(samples)))
         return ops.convert_to_numpy(log_mel(samples, self.hearing.sample_rate, mels, hop=HOP))

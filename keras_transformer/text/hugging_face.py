@@ -57,8 +57,7 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
         ValueError: If the kind of model is unknown, a file is broken, or the files do not match.
     """
     folder, kind = Path(folder), config.get("model_type")
-    if kind not in KINDS:
-        raise ValueError(f"model_type must be one of {KINDS} for a tokenizer, got {kind!r}")
+    require(kind in KINDS, "model_type", kind, f"one of {KINDS} for a tokenizer")
     with readable(f"the tokenizer in {folder}"):
         return _read(folder, config, kind)
 

@@ -322,8 +322,6 @@ def _near(code: str, known: Sequence[str]) -> str:
 def _checked(
     texts: Sequence[str], sampling: float, seed: int | None
 ) -> tuple[list[str], float, int | None]:
-    if not 0 <= sampling <= 1:
-        raise ValueError(f"sampling must be from 0 (off) to 1, got {sampling!r}")
-    if seed is not None and seed < 0:
-        raise ValueError(f"seed must be None or not negative, got {seed!r}")
+    require(0 <= sampling <= 1, "sampling", sampling, "from 0 (off) to 1")
+    require(seed is None or seed >= 0, "seed", seed, "None or not negative")
     return checked_texts(texts), sampling, None if seed is None else int(seed)

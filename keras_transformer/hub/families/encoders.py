@@ -184,8 +184,7 @@ class Names:
 
     def config_file(self, config: EncoderConfig) -> dict[str, Any]:
         """Return sizes, head and labels as fields of a `config.json`; the inverse of `fields`."""
-        if config.head not in self.heads:
-            raise ValueError(f"head must be one of {sorted(self.heads)}, got {config.head!r}")
+        require(config.head in self.heads, "head", config.head, f"one of {sorted(self.heads)}")
         if config.window is not None:
             raise ValueError(
                 f"window must be None: the checkpoint format has no window, got {config.window}"

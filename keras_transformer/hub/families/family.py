@@ -253,8 +253,7 @@ def their_activation(name: str) -> str:
 def only(theirs: Mapping[str, Any], **accepted: Any) -> None:
     """Raise ValueError if a field is present and has another value than the accepted one."""
     for name, value in accepted.items():
-        if theirs.get(name, value) != value:
-            raise ValueError(f"{name} must be {value!r}, got {theirs[name]!r}")
+        require(theirs.get(name, value) == value, name, theirs[name], f"{value!r}")
 
 
 def token_id(theirs: Mapping[str, Any], *names: str) -> int:

@@ -54,8 +54,7 @@ def read_rotary(
     theta = positive(default_theta).read("rope_theta", {**theirs, **parameters})
     parameters.pop("rope_theta", None)
     part = parameters.pop("partial_rotary_factor", theirs.get("partial_rotary_factor"))
-    if not partial and part not in (None, 1):
-        raise ValueError(f"partial_rotary_factor must be 1, got {part!r}")
+    require(partial or part in (None, 1), "partial_rotary_factor", part, "1")
     kind = parameters.pop("rope_type", parameters.get("type", "default"))
     parameters.pop("type", None)
     if kind == "default":

@@ -111,8 +111,7 @@ def _config(theirs, names, kind):
     """Return our config of a ViT or DeiT."""
     patch = theirs["patch_size"]
     if isinstance(patch, list):
-        if patch[0] != patch[1]:
-            raise ValueError(f"patch_size must be one number, got {patch}")
+        require(patch[0] == patch[1], "patch_size", patch, "one number")
         patch = patch[0]
     known = [*_CLASSES[kind]]
     number = next((i for name, i in _HEADS.items() if name in set(names)), -1)
