@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -128,6 +129,16 @@ def real_tokens(labels_BT: torch.Tensor, pad_id: int) -> tuple[torch.Tensor, tor
     return labels_N, real_M if len(real_M) < len(labels_N) else None
 
 
+def at_all_places(
+    results: Sequence[torch.Tensor], labels_BT: torch.Tensor, real_M: torch.Tensor | None
+) -> list[torch.Tensor]:
+    """Return results of the places of `real_tokens` in the shape of the labels, else zeros."""
+    if real_M is not None:
+        size = labels_BT.numel()
+        results = [x.new_zeros(size).index_copy(0, real_M, x) for x in results]
+    return [x.view(labels_BT.shape) for x in results]
+
+
 def projected_cross_entropy(
     hidden_BTD: torch.Tensor,
     table_VD: torch.Tensor,
@@ -141,9 +152,4 @@ def projected_cross_entropy(
     if real_M is not None:
         hidden_ND, labels_N = hidden_ND.index_select(0, real_M), labels_N[real_M]
     results = ProjectedCrossEntropy.apply(hidden_ND, table_VD, labels_N, label_smoothing)
-    if real_M is None:
-        return [x.view(labels_BT.shape) for x in results]
-    return [
-        x.new_zeros(labels_BT.numel()).index_copy(0, real_M, x).view(labels_BT.shape)
-        for x in results
-    ]
+    return at_all_places(results, labels_BT, real_M)

@@ -6,7 +6,12 @@ from typing import Any
 
 import torch
 
-from keras_transformer.backend.torch.cross_entropy import chunk_rows, real_tokens, workspace
+from keras_transformer.backend.torch.cross_entropy import (
+    at_all_places,
+    chunk_rows,
+    real_tokens,
+    workspace,
+)
 from keras_transformer.backend.torch.matrix_products import product
 
 
@@ -96,9 +101,4 @@ def projected_r_drop(
     if real_M is not None:
         hidden_2ND, labels_N = hidden_2ND.index_select(1, real_M), labels_N[real_M]
     results = ProjectedRDrop.apply(hidden_2ND, table_VD, labels_N, label_smoothing, alpha)
-    if real_M is None:
-        return [x.view(labels_BT.shape) for x in results]
-    return [
-        x.new_zeros(labels_BT.numel()).index_copy(0, real_M, x).view(labels_BT.shape)
-        for x in results
-    ]
+    return at_all_places(results, labels_BT, real_M)
