@@ -55,8 +55,7 @@ class GPTConfig(Config):
     eos_id: int | tuple[int, ...] = 0
 
     def __post_init__(self):
-        if self.d_ff is None and isinstance(self.d_model, int):
-            object.__setattr__(self, "d_ff", 4 * self.d_model)
+        self._fill_d_ff()
         self._check_whole("vocab_size", "d_model", "d_ff", "num_layers", "num_heads", "max_length")
         self._check_multiple("d_model", "num_heads")
         self._check_rates()

@@ -68,8 +68,7 @@ class SpeechConfig(Config):
     eos_id: int | tuple[int, ...] = 3
 
     def __post_init__(self):
-        if self.d_ff is None and isinstance(self.d_model, int):
-            object.__setattr__(self, "d_ff", 4 * self.d_model)
+        self._fill_d_ff()
         self._check_whole("vocab_size", "num_mels", "d_model", "d_ff", "num_heads")
         self._check_whole("num_encoder_layers", "num_decoder_layers", "max_frames", "max_length")
         require(self.d_model % 2 == 0, "d_model", self.d_model, "even for sinusoidal positions")

@@ -68,17 +68,14 @@ class TextToSpeechConfig(Config):
     pad_id: int = 0
 
     def __post_init__(self):
-        if self.d_ff is None and isinstance(self.d_model, int):
-            object.__setattr__(self, "d_ff", 4 * self.d_model)
+        self._fill_d_ff()
         self._check_whole("vocab_size", "num_mels", "frames_per_step", "d_model", "d_ff")
         self._check_whole("num_encoder_layers", "num_decoder_layers", "num_heads", "prenet_size")
         self._check_whole("max_length", "max_frames")
         require(self.d_model % 2 == 0, "d_model", self.d_model, "even for sinusoidal positions")
         self._check_multiple("d_model", "num_heads")
         self._check_multiple("max_frames", "frames_per_step")
-        self._check_rates()
-        rate = self.prenet_dropout
-        require(0 <= rate < 1, "prenet_dropout", rate, "in [0, 1)")
+        self._check_rates("prenet_dropout")
         self._check_choice("activation", ACTIVATIONS)
         self._check_ids(self.vocab_size, "pad_id")
 

@@ -8,10 +8,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.config import TransformerConfig, require
+from keras_transformer.config import TransformerConfig
 from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.models.heads import SequenceClassification
-from keras_transformer.models.problems import check_problem
+from keras_transformer.models.problems import check_labels
 from keras_transformer.models.transformer import parts_of
 
 HEAD = "sequence_classification"
@@ -43,14 +43,10 @@ class TransformerClassifierConfig(TransformerConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if isinstance(self.labels, list):  # from JSON
-            object.__setattr__(self, "labels", tuple(self.labels))
         self._check_choice("head", (HEAD,))
         self._check_choice("pooler", ("tanh",))
-        names = isinstance(self.labels, tuple) and all(isinstance(x, str) for x in self.labels)
-        require(names and len(self.labels) > 0, "labels", self.labels, "one name or more")
-        check_problem(self.problem_type, len(self.labels))
-        require(0 <= self.head_dropout < 1, "head_dropout", self.head_dropout, "in [0, 1)")
+        self._check_rates("head_dropout")
+        check_labels(self)
 
     @property
     def vocab_size(self) -> int:

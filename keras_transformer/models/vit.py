@@ -60,8 +60,7 @@ class ViTConfig(Config):
     distillation: str = "none"
 
     def __post_init__(self):
-        if self.d_ff is None and isinstance(self.d_model, int):
-            object.__setattr__(self, "d_ff", 4 * self.d_model)
+        self._fill_d_ff()
         self._check_whole("num_classes", least=0)
         self._check_whole("patch_size", "num_channels", "d_model", "d_ff", "num_layers")
         self._check_whole("num_heads")
