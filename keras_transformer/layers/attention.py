@@ -321,4 +321,4 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
 
     def get_config(self) -> dict[str, Any]:
         settings = {"cross_attention": self.cross_attention, "causal": self.pattern.causal}
-        return {**super().get_config(), **settings, **self.options.to_dict()}
+        return {**super().get_config(), **settings}

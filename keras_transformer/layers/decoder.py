@@ -127,7 +127,7 @@ class DecoderBlock(Layer):
 
     def get_config(self) -> dict[str, Any]:
         settings = {"cross_attention": self.cross_attention is not None}
-        return {**super().get_config(), **settings, **self.options.to_dict()}
+        return {**super().get_config(), **settings}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

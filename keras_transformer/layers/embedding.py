@@ -254,7 +254,6 @@ class PositionalEmbedding(Layer):
             "positions": self.positions,
             "max_length": self.max_length,
             "dropout": self.rate,
-            **self.options,
             **shared,
         }
 

@@ -84,9 +84,6 @@ class EncoderBlock(Layer):
         transformed = self.feed_forward(self.feed_forward_norm(x))
         return self.feed_forward_norm(x, transformed, training=training)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.options.to_dict()}
-
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Encoder(Stack):

@@ -191,6 +191,7 @@ class Layer(DirectCalls, keras.layers.Layer):
     mask_sources: Mapping[str, str] = MappingProxyType({})
     whole_arguments: tuple[str, ...] = ()  # call arguments that are tensors of whole numbers
     options_class: type | None = None  # declared options that the layer takes by name
+    options: Any = MappingProxyType({})  # their values, or other arguments by name
 
     def __new__(cls, *arguments: Any, **named: Any) -> Self:
         """Make a layer; for an unknown argument, raise TypeError with the one probably meant."""
@@ -240,6 +241,11 @@ class Layer(DirectCalls, keras.layers.Layer):
             return keras.Operation.compute_output_spec(self, *arguments, **options)
         with skip_init():  # a copy: this layer may still be built for other shapes
             return type(self).from_config(self.get_config())(*arguments, **options)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the layer: those of Keras's layers, and its `options`."""
+        options = self.options.to_dict() if self.options_class else self.options
+        return {**super().get_config(), **options}
 
     def get_build_config(self) -> dict[str, Any] | None:
         """Return the build config, including how sub-layers are quantized."""

@@ -192,4 +192,4 @@ class Stack(Layer):
     def get_config(self) -> dict[str, Any]:
         settings: dict[str, Any] = {"num_layers": self.num_layers, **self._positions}
         settings |= {"by_layer": self.by_layer, "layer_drop": self.layer_drop}
-        return {**super().get_config(), **settings, **self.options.to_dict()}
+        return {**super().get_config(), **settings}

@@ -88,9 +88,6 @@ class MaskDropout(Layer):
         factor_BT = ops.where(is_masked_BT, 0.0, ops.expand_dims(factor_B, -1))
         return x * ops.cast(ops.expand_dims(factor_BT, -1), x.dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.options}
-
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class ESM(EncoderOnly):
