@@ -99,6 +99,15 @@ def require_match(tokenizer: Tokenizer, config: Any) -> None:
             )
 
 
+def require_pieces(tokenizer: Any, config: Any) -> None:
+    """Raise ValueError if a tokenizer has more pieces than the model of a config."""
+    if tokenizer.vocab_size > config.vocab_size:
+        raise ValueError(
+            f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
+            f"the model {config.vocab_size}"
+        )
+
+
 def encoded_pairs(
     tokenizer: Tokenizer, sources: Sequence[str], targets: Sequence[str], limit: int
 ) -> tuple[list[list[int]], list[list[int]]]:

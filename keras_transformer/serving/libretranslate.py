@@ -137,7 +137,8 @@ async def download_file(request: Request, token: str, name: str) -> StreamingRes
         "Content-Disposition": f"attachment; filename*=utf-8''{quote(name)}",
         "Content-Length": str(len(content)),
     }
-    return StreamingResponse(parts(), media_type=_type(name), headers=headers)
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return StreamingResponse(parts(), media_type=kind, headers=headers)
 
 
 @router.post("/attention", openapi_extra=body_of(AttentionRequest))
@@ -248,10 +249,6 @@ async def _translated(service, key, texts, source, target, kind, alternatives, i
     return await answers.translate_texts(
         service.batcher, workers, engines, source, texts, alternatives, estimates=not is_file
     )
-
-
-def _type(name):
-    return mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
 def _name(code):

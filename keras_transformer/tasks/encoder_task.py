@@ -13,7 +13,7 @@ from keras import ops
 
 from keras_transformer.config import require
 from keras_transformer.models.encoder_only import EncoderOnly
-from keras_transformer.running.inputs import padded
+from keras_transformer.running.inputs import padded, require_pieces
 from keras_transformer.running.runner import Runner, search_batches
 from keras_transformer.saved.folder import load_with_tokenizer, save_folder
 from keras_transformer.saved.kinds import Kind, kinds_with
@@ -50,11 +50,7 @@ class EncoderTask:
         has_head = kind in kinds_with(config.head, True, problem)
         require(has_head, "the model's head", head, accepted + use)
         require(not kind.one_label or len(labels) == 1, "the model's labels", labels, f"one{use}")
-        if tokenizer.vocab_size > config.vocab_size:
-            raise ValueError(
-                f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
-                f"the model {config.vocab_size}"
-            )
+        require_pieces(tokenizer, config)
         self.model, self.tokenizer = model, tokenizer
         self.max_length = config.max_length  # maximum tokens of a text
         self._runner = Runner()

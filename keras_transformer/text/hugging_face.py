@@ -91,14 +91,15 @@ def _checked(tokenizer, options, folder):
 
 def _read_pieces(folder, config, kind, options):
     """Read the tokenizer of an M2M-100, NLLB, mBART or T5, or of a `tokenizer.json`."""
-    content = _sentencepiece_model(folder)
-    if content is None:
+    path = next((folder / name for name in MODELS if (folder / name).is_file()), None)
+    if path is None:
         if not (folder / FAST).is_file():
             raise FileNotFoundError(
                 f"{folder} holds no tokenizer: there is neither {FAST} nor one of "
                 f"{', '.join(MODELS)}"
             )
         return _fast(FastPieces(read_bytes(folder / FAST)), folder, config, options)
+    content = read_bytes(path)
     model_pieces = _own_pieces(content, folder)
     if kind in T5_KINDS:
         return _t5(folder, content, model_pieces, config, options)
@@ -231,11 +232,6 @@ def _origin(folder, config):
         originals={name: read_bytes(path) for name, path in files.items() if path.is_file()},
         model={name: config[name] for name in FACTS if name in config},
     )
-
-
-def _sentencepiece_model(folder):
-    path = next((folder / name for name in MODELS if (folder / name).is_file()), None)
-    return read_bytes(path) if path else None
 
 
 def _own_pieces(content, folder):

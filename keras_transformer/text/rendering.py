@@ -53,16 +53,13 @@ def environment() -> ImmutableSandboxedEnvironment:
         trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, jinja2.ext.loopcontrols]
     )
     made.filters["tojson"] = _to_json
-    made.globals |= {"raise_exception": _raise_exception, "strftime_now": _strftime_now}
+    made.globals["raise_exception"] = _raise_exception
+    made.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
     return made
 
 
 def _raise_exception(message):
     raise Refusal(message)
-
-
-def _strftime_now(form):
-    return datetime.datetime.now().strftime(form)
 
 
 def _to_json(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
