@@ -253,7 +253,8 @@ def their_activation(name: str) -> str:
 def only(theirs: Mapping[str, Any], **accepted: Any) -> None:
     """Raise ValueError if a field is present and has another value than the accepted one."""
     for name, value in accepted.items():
-        require(theirs.get(name, value) == value, name, theirs[name], f"{value!r}")
+        stated = theirs.get(name, value)
+        require(stated == value, name, stated, repr(value))
 
 
 def token_id(theirs: Mapping[str, Any], *names: str) -> int:
