@@ -18,8 +18,8 @@ SHOWN = 500  # maximum characters of a value in an error
 POSITIONS = ("learned", "none", *SINUSOIDS)
 
 
-def require(condition: bool, name: str, value: object, accepted: str) -> None:
-    """Raise ValueError with argument, value and what is accepted, unless the condition holds."""
+def require(condition: object, name: str, value: object, accepted: str) -> None:
+    """Raise ValueError with argument, value and what is accepted, unless the condition is true."""
     if not condition:
         shown = repr(value)
         shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
@@ -63,7 +63,7 @@ class Config:
         require(0 <= values["dropout"] < 1, "dropout", values["dropout"], "in [0, 1)")
         require(values["epsilon"] > 0, "epsilon", values["epsilon"], "above 0")
 
-    def _check_choice(self, name: str, choices: tuple[str, ...]) -> None:
+    def _check_choice(self, name: str, choices: tuple[str | None, ...]) -> None:
         require(getattr(self, name) in choices, name, getattr(self, name), f"one of {choices}")
 
     def _check_multiple(self, name: str, divisor: str) -> None:

@@ -94,12 +94,13 @@ class Progress(keras.callbacks.Callback):
         self.checkpoints = checkpoints
         self.seconds = 0.0
         self.tokens_per_second = 0.0
-        self._since: float | None = None  # time at which the first batch ended
+        self._since = 0.0  # time at which the first batch ended; 0: it has not
         self._epochs = 0.0  # epochs that have ended since then
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch = epoch
-        self._begin = self._shown = time.perf_counter()
+        self._shown = time.perf_counter()
+        self._begin: float | None = self._shown
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         now = time.perf_counter()

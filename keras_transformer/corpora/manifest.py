@@ -104,7 +104,8 @@ def _agreed(output, manifest, facts, sides):
         for name, value in facts.items()
         if manifest.get(name) != value
     ]
-    stored, present = manifest["inputs"], []
+    stored = manifest["inputs"]
+    present: list[list[Input]] = []
     counts = [len(side) for side in stored], [len(files) for files, _ in sides]
     if counts[0] != counts[1]:
         differing.append(f"the numbers of inputs are {counts[0]} there and {counts[1]} here")

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from keras_transformer.config import require
@@ -18,7 +18,7 @@ from keras_transformer.system.extras import missing
 
 def on_ray(
     job: dict[str, Any], shards: Sequence[Shard], options: CorpusOptions
-) -> Iterator[dict[str, Any]]:
+) -> Generator[dict[str, Any]]:
     """Process shards on actors of Ray; yield each answer of `worker.Worker` when it is there.
 
     Ray Data holds descriptions of shards, not their lines, so it needs little memory. Ray restarts

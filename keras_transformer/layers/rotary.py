@@ -234,6 +234,7 @@ class Rotary(Layer):
 
     def _rates_of(self, lengths_B1T1):
         """Return the rates (B, 1, T, H / 2) of tokens in sequences of these lengths."""
+        assert self.limit and self.scaling, "other kinds have one set of rates"
         rates_of_short = constant(self.rates)
         if self.kind == "longrope":
             long, _ = rates(self.head_dim, self.theta, self.scaling, self.limit + 1)

@@ -100,7 +100,7 @@ class EncoderConfig(Config):
         require(names and len(self.labels) > 0, "labels", self.labels, "one name or more")
         check_problem(self.problem_type, len(self.labels))
         rate = self.head_dropout
-        require(0 <= rate < 1, "head_dropout", rate, "in [0, 1)")
+        require(rate is not None and 0 <= rate < 1, "head_dropout", rate, "in [0, 1)")
 
     @property
     def takes_pairs(self) -> bool:
@@ -163,7 +163,7 @@ class EncoderOnly(VocabularyModel):
         # Hidden from Keras: as a tracked layer it would change the paths of saved weights.
         self._transform: Any = functools.partial(head.transform) if is_masked_lm else None
         self.output_layer = embedding.tokens if is_masked_lm else None
-        self._bias_layer = head.output_bias if is_masked_lm else None
+        self._bias_layer: Any = head.output_bias if is_masked_lm else None
         self._policy = policy
         self._has_types = has_types
 

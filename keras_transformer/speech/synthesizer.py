@@ -132,8 +132,8 @@ class Synthesizer:
         length = self.model.config.max_steps
 
         def find(source_ids):
-            *first, step = self.model.prefill(source_ids, length)
-            return decode_frames(step, *first, length)
+            frames, stops, state, step = self.model.prefill(source_ids, length)
+            return decode_frames(step, frames, stops, state, length)
 
         return find
 

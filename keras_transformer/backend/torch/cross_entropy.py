@@ -134,7 +134,7 @@ def projected_cross_entropy(
     labels_BT: torch.Tensor,
     label_smoothing: float,
     pad_id: int,
-) -> list[torch.Tensor]:
+) -> tuple[torch.Tensor, ...]:
     """Kernel of `backend.projected_cross_entropy`; on a CPU it also skips padding in products."""
     hidden_ND = hidden_BTD.reshape(-1, hidden_BTD.shape[-1])
     labels_N, real_M = real_tokens(labels_BT, pad_id)
@@ -142,8 +142,8 @@ def projected_cross_entropy(
         hidden_ND, labels_N = hidden_ND.index_select(0, real_M), labels_N[real_M]
     results = ProjectedCrossEntropy.apply(hidden_ND, table_VD, labels_N, label_smoothing)
     if real_M is None:
-        return [x.view(labels_BT.shape) for x in results]
-    return [
+        return tuple(x.view(labels_BT.shape) for x in results)
+    return tuple(
         x.new_zeros(labels_BT.numel()).index_copy(0, real_M, x).view(labels_BT.shape)
         for x in results
-    ]
+    )

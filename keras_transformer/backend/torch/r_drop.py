@@ -89,7 +89,7 @@ def projected_r_drop(
     label_smoothing: float,
     alpha: float,
     pad_id: int,
-) -> list[torch.Tensor]:
+) -> tuple[torch.Tensor, ...]:
     """Kernel of `backend.projected_r_drop`; on a CPU it also skips padding in products."""
     hidden_2ND = hidden_2BTD.reshape(2, -1, hidden_2BTD.shape[-1])
     labels_N, real_M = real_tokens(labels_BT, pad_id)
@@ -97,8 +97,8 @@ def projected_r_drop(
         hidden_2ND, labels_N = hidden_2ND.index_select(1, real_M), labels_N[real_M]
     results = ProjectedRDrop.apply(hidden_2ND, table_VD, labels_N, label_smoothing, alpha)
     if real_M is None:
-        return [x.view(labels_BT.shape) for x in results]
-    return [
+        return tuple(x.view(labels_BT.shape) for x in results)
+    return tuple(
         x.new_zeros(labels_BT.numel()).index_copy(0, real_M, x).view(labels_BT.shape)
         for x in results
-    ]
+    )

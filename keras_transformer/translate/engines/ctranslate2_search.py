@@ -188,7 +188,7 @@ class RowSearch:
         logs = [[0.0]] * len(last)
         if self.search.forced_eos and not self._costs_nothing:
             logs = self._logs([row for row, *_ in last], [beam.ids for *_, beam in last])
-        forced = {end: [] for end in ends}
+        forced: dict[BeamEnd, list[Beam]] = {end: [] for end in ends}
         for (row, end, beam), row_logs in zip(last, logs, strict=True):
             closed = self._closed(row, beam.ids, beam.total + row_logs[-1])
             forced[end].append(closed if self.search.forced_eos else beam)

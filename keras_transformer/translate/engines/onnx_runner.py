@@ -109,7 +109,7 @@ class OnnxTranslator:
         past = {x: np.zeros((shape[0], shape[1], 0, shape[3]), "float32") for x in pasts}
         tokens = np.full(beam_size, facts["bos_id"])
         totals = np.where(np.arange(beam_size) == 0, 0.0, NEVER)  # start with one beam
-        rows = [[] for _ in range(beam_size)]
+        rows: list[list[int]] = [[] for _ in range(beam_size)]
         finished = []
         for length in range(1, limit + 1):
             inputs = {"token_ids": tokens[:, None], **memory, **past}
