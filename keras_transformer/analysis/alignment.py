@@ -87,9 +87,14 @@ def attention(translator: Translator, source: str, target: str) -> Attention:
     (begin,) = _names(tokenizer, "target", "", [tokenizer.bos_id], [(0, 0)])
     input_tokens = [begin, *target_tokens[:-1]]
     return Attention(
-        *(source, target),
-        *(source_tokens, target_tokens, input_tokens, source_spans, target_spans),
-        *(encoder, decoder, cross),
+        source,
+        target,
+        *(source_tokens, target_tokens, input_tokens),
+        source_spans,
+        target_spans,
+        encoder,
+        decoder,
+        cross,
     )
 
 
@@ -142,7 +147,7 @@ def align(
             ):
                 spans = _spans(translator.tokenizer, language, text, ids)
                 sides.append(members_of((split or words)(text), spans))
-            links[i] = _aligned(*sides, weights_TS)
+            links[i] = _aligned(sides[0], sides[1], weights_TS)
     return links
 
 

@@ -58,9 +58,8 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
             length = length + ops.shape(prefix)[1]
         first_ids = quick.full((rows, 1), config.bos_id, dtype="int32")
         sizes = dict(first_ids=first_ids, length=length + 1, beam_size=beam_size)
-        to_search_id: Callable[[int], int] = (
-            int  # identity: without a shortlist, a search has the model's ids
-        )
+        # Identity: without a shortlist, a search has the model's ids.
+        to_search_id: Callable[[int], int] = int
         if search.shortlist:  # the ids of the search are places in the list of their row
             ids = source[model.source_name]
             candidates, frequent = shortlist
