@@ -205,12 +205,12 @@ def _model(folder, precision, without=()):
     """Return the model of a folder, in which the tokens in `without` have no probability."""
     model = hugging_face.read_model(folder, precision if precision in FLOATS else "float32")
     if without:
-        bias = next((x for x in model.weights if x.path == "output_bias/bias"), None)
+        weights, path = {x.path: x for x in model.weights}, "output_bias/bias"
         where = f"renormalize_logits of {folder}"
-        require(bias is not None, where, True, "false or null: the model has no bias of logits")
-        value = keras.ops.convert_to_numpy(keras.ops.cast(bias, "float32")).copy()
+        require(path in weights, where, True, "false or null: the model has no bias of logits")
+        value = keras.ops.convert_to_numpy(keras.ops.cast(weights[path], "float32")).copy()
         value[list(without)] = NO_LOGIT
-        bias.assign(value)
+        weights[path].assign(value)
     return in_precision(model, precision, folder) if precision == "int8" else model
 
 

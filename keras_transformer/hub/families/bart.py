@@ -69,7 +69,7 @@ def _config(
     shared: bool = True,
     config_class: type[TransformerConfig] = TransformerConfig,
     **family: Any,
-):
+) -> TransformerConfig:
     """Return our config, with the fields that all of these families share."""
     # Without a tied output, each side may have a table of its own.
     has_own = not theirs["tie_word_embeddings"] and not {_ENCODER, _DECODER}.isdisjoint(names)

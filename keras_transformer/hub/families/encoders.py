@@ -238,7 +238,7 @@ def embeddings(
         path, name = f"embedding/{ours}", f"{prefix}.embeddings.{name}"
         if ours == "norm":
             rules += norm(path, name)
-        elif ours != "types" or getattr(config, "num_types", 0):
+        elif ours != "types" or getattr(config, "num_types", 0) > 0:
             rules += table(path, name)
     return rules
 
