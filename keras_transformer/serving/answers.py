@@ -214,7 +214,7 @@ class _Reader:
         new = [text for text in texts if text not in known]
         if new:
             known.update(zip(new, zip(*self._engine.read(new), strict=True), strict=True))
-        for item, cost in map(known.get, texts):
+        for item, cost in map(known.__getitem__, texts):
             self._items.append(item)
             self._costs.append(cost)
             self._total += cost

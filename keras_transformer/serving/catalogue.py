@@ -108,7 +108,7 @@ class Catalogue:
         versions: dict[str, list[Model]] = {}
         for model in models:
             versions.setdefault(model.name, []).append(model)
-        names = [*versions, *(x.name for x in (*writers, *tools))]
+        names = [*versions, *(x.name for x in writers), *(x.name for x in tools)]
         require(len(names) > 0, "models", names, "one or more")
         if len(set(names)) < len(names):
             raise ValueError(f"models must have different names, got {names}")
@@ -147,15 +147,17 @@ class Catalogue:
             ImportError: If TensorFlow is missing, for a SavedModel.
         """
         Search.of(options, TRANSLATE)
-        models, writers, tools = [], [], []
+        models, writers, tools = list[Model](), list[LanguageModel](), list[TaskModel]()
 
         def add(text):
             folder, pair = parse(text)
             is_writer = is_language_model(folder)
             if is_writer or tasks_of(folder):
                 require(pair is None, "model", text, f"{folder}: only translators have pairs")
-                kind, group = (LanguageModel, writers) if is_writer else (TaskModel, tools)
-                group.append(kind.load(folder, precision))
+                if is_writer:
+                    writers.append(LanguageModel.load(folder, precision))
+                else:
+                    tools.append(TaskModel.load(folder, precision))
                 return
             before = {model.name for model in models}
             for place, version in versions_of(folder):
@@ -215,7 +217,7 @@ class Catalogue:
 
 def parse(text: str) -> tuple[Path, Pair | None]:
     """Parse `FOLDER` or `SOURCE-TARGET=FOLDER`; return the folder, and the languages or None."""
-    source, target, folder = re.fullmatch(r"(?:(\w{2,})-(\w{2,})=)?(.*)", text, re.DOTALL).groups()
+    source, target, folder = re.findall(r"(?:(\w{2,})-(\w{2,})=)?(.*)", text, re.DOTALL)[0]
     require(folder, "model", text, "FOLDER or SOURCE-TARGET=FOLDER")
     return Path(folder), (source, target) if source else None
 
@@ -234,22 +236,22 @@ def _exported(folder, pair, exported, options):
 
 def _saved(folder, pair, options, precision, engine):
     """Return the `Model` of a saved translator, with all its pairs of languages."""
-    translator = Translator.load(folder, precision, *(pair or (None, None)), engine)
+    source, target = pair or (None, None)
+    translator = Translator.load(folder, precision, source, target, engine)
     tokenizer = translator.tokenizer
-    languages = translator.source_language, translator.target_language
+    source, target = translator.source_language, translator.target_language
+    pairs: dict[Pair, Pair] = {}
     if tokenizer.target_languages and not pair:
-        sources = tokenizer.source_languages or (languages[0] or "en",)
-        pairs = {}
+        sources = tokenizer.source_languages or (source or "en",)
         for names in itertools.product(sources, tokenizer.target_languages):
-            codes = tuple(map(short_code, names))
+            codes = short_code(names[0]), short_code(names[1])
             if codes[0] != codes[1]:
                 pairs.setdefault(codes, names)
-    elif None in languages:
+    elif source is None or target is None:
         raise ValueError(f"{folder} does not name its languages: give it as SOURCE-TARGET={folder}")
     else:
-        pairs = {tuple(map(short_code, languages)): languages}
-    default = None if None in languages else tuple(map(short_code, languages))
-
+        pairs[short_code(source), short_code(target)] = source, target
+    default = (short_code(source), short_code(target)) if source and target else None
     estimator = QualityEstimator.read(folder, **options)
 
     def make(pair):

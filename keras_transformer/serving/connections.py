@@ -43,7 +43,7 @@ KEEP_ALIVE = 75
 SWITCH = 0.001
 
 
-class Connection(AutoHTTPProtocol):
+class Connection(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # a class that uvicorn chose
     """A connection of uvicorn's that is closed if its client neither sends nor reads.
 
     Uvicorn itself closes a connection only if it is idle after an answer: not one that never sends
@@ -230,7 +230,7 @@ class _Server(uvicorn.Server):
         logs.log.info("serving at %s://%s:%d", scheme, host, self.config.port)
 
     def handle_exit(self, sig, frame):
-        service = getattr(self.config.app.state, "service", None)
+        service = getattr(getattr(self.config.app, "state", None), "service", None)
         if service:
             service.is_stopping = True
         super().handle_exit(sig, frame)

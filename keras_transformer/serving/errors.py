@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from fastapi import FastAPI
@@ -65,7 +65,7 @@ def error_body(
 def add_handlers(app: FastAPI) -> None:
     """Let an application answer every error with a JSON body."""
 
-    def answer(request, status, message, headers: Mapping[str, str] | None = None, **more):
+    def answer(request, status, message, headers=None, **more):
         return JSONResponse(error_body(request.scope, status, message, **more), status, headers)
 
     @app.exception_handler(HTTPException)

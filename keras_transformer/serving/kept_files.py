@@ -53,5 +53,4 @@ class KeptFiles:
     def find(self, token: str, name: str) -> bytes | None:
         """Return the content of a file; None if there is none, or it has expired."""
         file = self._files.get(token)
-        is_current = file and file.name == name and file.expires > self._clock()
-        return file.content if is_current else None
+        return file.content if file and file.name == name and file.expires > self._clock() else None

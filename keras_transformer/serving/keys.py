@@ -76,7 +76,7 @@ class Keys:
             tables = tomllib.loads(path.read_text())
         except ValueError as error:
             raise ValueError(f"{path} must be TOML: {error}") from error
-        entries = tables.get("keys")
+        entries = tables.get("keys", [])
         has_only_keys = {*tables} == {"keys"} and isinstance(entries, list) and bool(entries)
         require(has_only_keys, f"{path}", [*tables], "one table [[keys]] for each key")
         keys = []

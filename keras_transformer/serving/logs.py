@@ -85,7 +85,8 @@ def _identify(log_clients, record):
 def _without_texts(record):
     """Log the types and lines of code of an exception, not its message."""
     if record.exc_info and record.exc_info[1]:
-        parts, error = [], record.exc_info[1]
+        parts: list[str] = []
+        error = record.exc_info[1]
         while error:
             name = f"{type(error).__name__}\n"
             parts.insert(0, "".join(traceback.format_tb(error.__traceback__)) + name)

@@ -47,7 +47,7 @@ WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "verbosity": ("medium",),
     "web_search_options": (),
 }
-_OF_MESSAGES = {
+_OF_MESSAGES: dict[str, tuple[Any, ...]] = {
     "annotations": ([],),
     "audio": (),
     "function_call": (),
@@ -221,7 +221,6 @@ class CompletionRequest(_Reply):
 
     def prompts(self) -> list[str | list[int]]:
         """Return the prompts, each a text or token ids."""
-        is_one = isinstance(self.prompt, str) or (
-            self.prompt and all(isinstance(x, int) for x in self.prompt)
-        )
-        return [self.prompt] if is_one else list(self.prompt)  # type: ignore[list-item]
+        prompt: Any = self.prompt
+        is_one = isinstance(prompt, str) or (prompt and all(isinstance(x, int) for x in prompt))
+        return [prompt] if is_one else list(prompt)

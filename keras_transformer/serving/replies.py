@@ -46,7 +46,6 @@ class Job:
     joined: float = 0.0
     written: int = 0
     trace: traces.Trace | None = field(default_factory=traces.current.get)
-    id: int | None = None  # id of the reply in `Slots`
 
     @property
     def cost(self) -> int:
@@ -180,9 +179,9 @@ class Replies:
     def _leave(self):
         """Remove cancelled jobs of replies from the slots and from the queues of their clients."""
         gone, self._cancelled = set(self._cancelled), []
-        for job in gone & set(self._running.values()):
-            self._slots.leave(job.id)
-            del self._running[job.id]
+        for id in [id for id, job in self._running.items() if job in gone]:
+            self._slots.leave(id)
+            del self._running[id]
         if not gone:
             return
         for client, jobs in list(self._clients.items()):
@@ -201,13 +200,14 @@ class Replies:
             if jobs:
                 self._clients[client] = jobs  # at the end
             self.waiting -= job.cost
-            options = dict(end_ids=job.end_ids, top=job.top)
             try:
-                job.id = self._slots.join(job.prompt_ids, job.search, job.seed, **options)
+                id = self._slots.join(
+                    job.prompt_ids, job.search, job.seed, end_ids=job.end_ids, top=job.top
+                )
             except Exception as error:
                 job.listen(error)
             else:
-                self._running[job.id] = job
+                self._running[id] = job
                 job.joined = time.monotonic()
 
     def _tell(self, event):

@@ -67,7 +67,8 @@ class Sentences:
                 comma, else at a space, else anywhere.
             watch: Called with the sentences of each slice; it may raise to end the work.
         """
-        parts, done = [], 0
+        parts: list[str] = []
+        done = 0
         for begin, segments in _slices(text, language):
             first = len(parts)
             for segment in segments:
@@ -111,7 +112,7 @@ def _slices(text: str, language: str) -> Iterator[tuple[int, list[str]]]:
 
 def _end_of_slice(text, begin, end):
     """Return where to end a slice of a line that ends at `end`: after white space if possible."""
-    until = _FEW_MARKS.match(text, begin, min(begin + SLICE, end)).end()
+    until = next(_FEW_MARKS.finditer(text, begin, min(begin + SLICE, end))).end()
     if until == end:
         return end
     words = text[(begin + until) // 2 : until].rsplit(maxsplit=1)

@@ -58,8 +58,7 @@ class Settings:
 
     def __post_init__(self):
         whole = "tokens_per_batch", "most_waiting", "slots", "most_characters", "most_bytes"
-        whole += ("most_kept_bytes",)
-        for name in whole:
+        for name in (*whole, "most_kept_bytes"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
         require(self.delay >= 0, "delay", self.delay, "at least 0 seconds")
         require(self.timeout > 0, "timeout", self.timeout, "above 0 seconds")

@@ -122,7 +122,9 @@ def model_for(service: Any, task: str, name: str | None) -> TaskModel:
     return fitting[name]
 
 
-async def searched(service: Any, model: TaskModel, task: str, items: Sequence[Any], **options: Any):
+async def searched(
+    service: Any, model: TaskModel, task: str, items: Sequence[Any], **options: Any
+) -> tuple[Any, int]:
     """Return the results of items, computed in batches with other requests, and their tokens."""
     engine = model.engine(task, **options)
     items, costs = await service.workers.run(engine.read, items)

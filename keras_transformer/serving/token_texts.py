@@ -76,7 +76,7 @@ class Names:
         name, encoded = self._named(event.token, token_text)
         return new_text, Token(event.token, name, encoded, event.log_prob, offset, top)
 
-    def _named(self, token, text):
+    def _named(self, token: int, text: str) -> tuple[str, tuple[int, ...]]:
         """Return the name and the bytes of a token that adds `text`."""
         if raw := self._broken.get(token):
             return "bytes:" + "".join(f"\\x{byte:02x}" for byte in raw), tuple(raw)

@@ -95,7 +95,7 @@ class Watch:
     def _note(self, scope, status, start, trace):
         """Record a request in metrics, traces and the log."""
         path, seconds = path_of(scope), time.monotonic() - start
-        if trace is not None:
+        if trace is not None and self.tracer is not None:
             named = {"http.request.method": "POST", "http.route": path}
             named["request_id"] = logs.request_id.get()
             self.tracer.send(trace, f"POST {path}", start, Headers(scope=scope), status, **named)
