@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import keras
+import numpy as np
 
 from keras_transformer import demo
 from keras_transformer.data.text_files import Pairs, read_pairs
@@ -61,7 +62,7 @@ class Corpus:
     train: Pairs
     validation: Pairs
     tests: dict[str, Pairs]
-    visits: Sequence[float] | None = None
+    visits: Sequence[float] | np.ndarray | None = None
     symbols: tuple[str, ...] = ()
     has_documents: bool = False
     directions: dict[str, tuple[str, str]] = field(default_factory=dict)

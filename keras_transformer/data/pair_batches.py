@@ -106,7 +106,7 @@ class TokenBatches:
         packed_length: int | None = None,
         sampling: float = 0.0,
         aligned: bool = False,
-        visits: Sequence[float] | None = None,
+        visits: Sequence[float] | np.ndarray | None = None,
         shuffle: bool = True,
         seed: int = 0,
         divisible_by: int = 1,

@@ -39,11 +39,11 @@ class Windows:
 
     def __init__(
         self,
-        ids: Sequence[int],
+        ids: Sequence[int] | np.ndarray,
         length: int,
         rows: int,
         seed: int = 0,
-        starts: Sequence[int] | None = None,
+        starts: Sequence[int] | np.ndarray | None = None,
     ):
         for name, value in dict(length=length, rows=rows).items():
             require_whole(name, value, 1)

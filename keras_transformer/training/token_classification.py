@@ -7,6 +7,7 @@ as in WNUT 2017 (Derczynski et al. 2017).
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from keras_transformer.data.tagged import labels_of_tokens, numbered, read_tagged
 from keras_transformer.data.windows import NO_LABEL
@@ -17,7 +18,7 @@ from keras_transformer.tasks.token_tagger import TokenTagger
 from keras_transformer.training.fine_tuning import ENCODER, batches_for, encoder_for
 from keras_transformer.training.task import TaskRun, task
 
-WORDS = ENCODER | dict(  # options of the flows that train on words
+WORDS: dict[str, Any] = ENCODER | dict(  # options of the flows that train on words
     num_layers=2,
     dropout=0.3,
     max_length=192,
@@ -45,10 +46,10 @@ def train(run: TaskRun, train_file: Path, test_file: Path) -> None:
     labels = tuple(sorted({tag for sentence in tags for tag in sentence}))
     for sentence in test_tags:
         numbered(sentence, labels, test_file)
-    new, head = dict(num_types=1), dict(labels=labels, head_dropout=run.dropout)
+    head: dict[str, Any] = dict(labels=labels, head_dropout=run.dropout)
     texts = map(" ".join, words)
     model, tokenizer = encoder_for(
-        run, "token_classification", texts, lowercase=False, new=new, **head
+        run, "token_classification", texts, lowercase=False, new=dict(num_types=1), **head
     )
 
     # The first piece of each word has the label of its tag.

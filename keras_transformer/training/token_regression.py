@@ -7,6 +7,7 @@ sentence.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +33,11 @@ def train(run: TaskRun, train_file: Path, test_file: Path) -> None:
     """
     words, numbers = _read(train_file)
     test_words, test_numbers = _read(test_file)
-    head = dict(labels=("number",), problem_type="regression", head_dropout=run.dropout)
-    texts, new = map(" ".join, words), dict(num_types=1)
+    head: dict[str, Any] = dict(labels=("number",), problem_type="regression")
+    head |= dict(head_dropout=run.dropout)
+    texts = map(" ".join, words)
     model, tokenizer = encoder_for(
-        run, "token_classification", texts, lowercase=False, new=new, **head
+        run, "token_classification", texts, lowercase=False, new=dict(num_types=1), **head
     )
 
     # The first piece of each word carries its number.
