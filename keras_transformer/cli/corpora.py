@@ -79,8 +79,8 @@ def finish(run: Callable[..., Any], **arguments: Any) -> None:
         return
     before = f", {outcome.found:,} of them by earlier runs" if outcome.found else ""
     say(f"{outcome.done:,} of {outcome.shards:,} shards are in {arguments['output']}{before}")
-    for shard, error in outcome.failed.items():
-        say(f"failed: {shard}: {error}")
+    for shard, failure in outcome.failed.items():
+        say(f"failed: {shard}: {failure}")
     if outcome.failed:
         raise typer.Exit(1)
 

@@ -189,14 +189,15 @@ def translate(
         source_language=source_language,
         target_language=target_language,
     )
-    models = dict(
+    models: dict[str, Any] = dict(
         rerank_weight=rerank_weight,
         rerank_reverse=rerank_reverse,
         rerank_language_model=rerank_language_model,
     )
     options |= dict(tokens_per_batch=tokens_per_batch, strict=strict)
-    modes = dict(context_sentences=context_sentences, inline_terms=inline_terms, sample=sample)
-    prefixes = dict(prefix=prefix, prefix_file=prefix_file)
+    modes: dict[str, Any] = dict(context_sentences=context_sentences, inline_terms=inline_terms)
+    modes["sample"] = sample
+    prefixes: dict[str, Any] = dict(prefix=prefix, prefix_file=prefix_file)
     named = dict(glossary=glossary, seed=seed, alignments=alignments, **prefixes, **models)
     if is_folder(output):
         require(bool(inputs), "--input", inputs, "given when --output is a folder")
@@ -220,7 +221,7 @@ def translate(
     check_choice(mbr, mbr_source, rerank, named, **modes)
     refuse("left out with --ensemble", alignments=alignments and bool(ensemble))
     inlined = None
-    if inline_terms:
+    if inline_terms and glossary is not None:
         from keras_transformer.text.glossary import Glossary
 
         inlined = Glossary.read(glossary).inlined
@@ -233,7 +234,7 @@ def translate(
         options["num_hypotheses"] = num_hypotheses
     reranking = functools.partial(reranker, translator, *models.values(), precision=precision)
     choose = _method(translator, mbr, mbr_source, rerank, reranking, num_hypotheses, **modes)
-    code = input_file and source_code(translator)
+    code = source_code(translator) if input_file else None
     lines = _changed(read_lines(input_file, text_field, code), inlined, context_sentences)
     pairs = with_prefixes(lines, **prefixes, name=str(input_file or "stdin"))
     draws = sample or (mbr is not None and mbr_source == "samples")

@@ -74,7 +74,7 @@ class TextClassifier(EncoderTask):
         threshold: float | None = None,
         tokens_per_batch: int = 8192,
         strict: bool = False,
-    ) -> list[list[Label]] | list[list[Value]]:
+    ) -> list[list[Label] | list[Value]]:
         """Return the labels of each text with their probabilities, the most probable first.
 
         If the model is a regression, return a `Value` for each label instead, in their order.
