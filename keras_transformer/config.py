@@ -200,7 +200,7 @@ class TransformerConfig(Config):
     bos_id: int = 2
     eos_id: int | tuple[int, ...] = 3
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self._check_whole("source_vocab_size", "target_vocab_size", "d_model", "d_ff", "num_heads")
         self._check_whole("num_encoder_layers", "num_decoder_layers", "max_length")
         self._check_whole("position_offset", least=0)

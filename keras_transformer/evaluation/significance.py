@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sacrebleu
 from sacrebleu.significance import PairedTest
@@ -130,6 +131,6 @@ def _scores(named, references, test, samples, tokenize, language):
     ]
 
 
-def _compared(result, signature):
+def _compared(result: Any, signature: Any) -> Compared:
     interval, p_value = (None if x is None else float(x) for x in (result.ci, result.p_value))
     return Compared(float(result.score), interval, p_value, str(signature))

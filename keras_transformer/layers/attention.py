@@ -101,7 +101,7 @@ class MultiHeadAttention(LinearAttentionMixin):
     """
 
     @property
-    def mask_sources(self) -> Mapping[str, str]:  # type: ignore[override]
+    def mask_sources(self) -> Mapping[str, str]:  # type: ignore[override]  # by instance
         """Maps `attention_mask` to the call argument that holds the masked keys; see `Layer`."""
         return {"attention_mask": "memory" if self.cross_attention else "query"}
 

@@ -213,8 +213,8 @@ class Rotary(Layer):
         self.scaling = None if scaling is None else dict(scaling)
         self.kind = (self.scaling or {}).get("rope_type")
         self.limit = None
-        if self.kind in ("dynamic", "longrope"):
-            self.limit = int(scaling["original_max_position_embeddings"])  # type: ignore[index]
+        if self.scaling and self.kind in ("dynamic", "longrope"):
+            self.limit = int(self.scaling["original_max_position_embeddings"])
         rate, self.factor = rates(head_dim, theta, scaling)
         self.rates = rate.astype("float32")
         self.built = True

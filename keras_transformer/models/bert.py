@@ -100,7 +100,7 @@ class BERT(EncoderOnly):
         encoder = Encoder(
             config.num_layers,
             num_heads=config.num_heads,
-            d_ff=config.d_ff,  # type: ignore[arg-type]
+            d_ff=config.d_ff,  # type: ignore[arg-type]  # not None now
             dropout=config.dropout,
             activation=config.activation,
             norm_first=False,

@@ -87,7 +87,7 @@ class DeBERTa(EncoderOnly):
         encoder = DisentangledEncoder(
             config.num_layers,
             num_heads=config.num_heads,
-            d_ff=config.d_ff,  # type: ignore[arg-type]
+            d_ff=config.d_ff,  # type: ignore[arg-type]  # not None now
             num_buckets=config.num_buckets,
             max_distance=config.max_distance,
             convolution=config.convolution,

@@ -92,7 +92,7 @@ class GPT(DecoderOnly):
         decoder = Decoder(
             config.num_layers,
             num_heads=config.num_heads,
-            d_ff=config.d_ff,  # type: ignore[arg-type]
+            d_ff=config.d_ff,  # type: ignore[arg-type]  # not None now
             dropout=config.dropout,
             activation=config.activation,
             norm_first=True,

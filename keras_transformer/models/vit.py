@@ -111,7 +111,7 @@ class ViT(ConfiguredModel):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         embedding = PatchEmbedding(
             config.d_model,
-            config.image_size,  # type: ignore[arg-type]
+            config.image_size,  # type: ignore[arg-type]  # a pair now
             config.patch_size,
             dropout=config.dropout,
             distillation=config.distillation != "none",
@@ -121,7 +121,7 @@ class ViT(ConfiguredModel):
         encoder = Encoder(
             config.num_layers,
             num_heads=config.num_heads,
-            d_ff=config.d_ff,  # type: ignore[arg-type]
+            d_ff=config.d_ff,  # type: ignore[arg-type]  # not None now
             dropout=config.dropout,
             activation=config.activation,
             norm_first=True,

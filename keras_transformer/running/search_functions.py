@@ -90,7 +90,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
         if not search.shortlist:
             return loop
 
-        def result(results):
+        def result(results: Any) -> tuple[Any, Any]:
             ids, scores = loop.result(results)
             rows = ops.reshape(ids, (ops.shape(ids)[0], -1))
             return ops.reshape(gather(allowed, rows, axis=1), ops.shape(ids)), scores
@@ -132,7 +132,7 @@ def generation_loop(
         )
 
         # Finished rows hold -1, which is not a token; the step needs a valid one.
-        def next_step(token_ids, *arguments):
+        def next_step(token_ids: Any, *arguments: Any) -> Any:
             return step(ops.maximum(token_ids, 0), *arguments)
 
         past = token_ids
@@ -166,7 +166,7 @@ def transcription_function(model: Speech, search: Transcription, room: int, begu
     """
     config = model.config
 
-    def find(inputs, first_ids):
+    def find(inputs: Mapping[str, Any], first_ids: Any) -> Any:
         logits, state, step = model.prefill(
             **inputs, first_ids=first_ids, length=begun + room, beam_size=search.beam_size
         )

@@ -63,7 +63,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # a class 
         super().__init__(*arguments, **options)
         self._crowd = crowd
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         """Begin to wait for a request, or refuse the connection if there are too many."""
         self.owner = network((transport.get_extra_info("peername") or ("",))[0])
         self._is_refused = not self._crowd.has_room(self.owner, self.loop.time())

@@ -157,6 +157,6 @@ class Synthesizer:
         model, tokenizer = load_with_tokenizer(folder, "synthesizer", TextToSpeech, precision)
         rate, speakers = config.get("sample_rate"), config.get("speakers")
         try:
-            return cls(model, tokenizer, rate, speakers)  # type: ignore[arg-type]
+            return cls(model, tokenizer, rate, speakers)  # type: ignore[arg-type]  # it checks them
         except ValueError as error:
             raise ValueError(f"{Path(folder, CONFIG)}: {error}") from error

@@ -120,6 +120,6 @@ class Parser:
         """
         model, tokenizer, _ = load_with_sides(folder, "parser", precision)
         try:
-            return cls(model, tokenizer)  # type: ignore[arg-type]
+            return cls(model, tokenizer)  # type: ignore[arg-type]  # it checks them
         except ValueError as error:
             raise ValueError(f"{folder} is not a saved parser: {error}") from error

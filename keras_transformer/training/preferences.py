@@ -22,7 +22,6 @@ from keras_transformer.language.rewarder import Rewarder
 from keras_transformer.losses import KINDS, PreferenceLoss, RewardLoss
 from keras_transformer.metrics import PreferenceAccuracy
 from keras_transformer.models import DecoderOnly, RewardModel, merged
-from keras_transformer.models.vocabulary import with_config
 from keras_transformer.saved.folder import read_config
 from keras_transformer.training.fine_tuning import with_lora
 from keras_transformer.training.runs import say
@@ -75,7 +74,9 @@ def train(
     keras.utils.set_random_seed(run.seed)
     # Without dropout, so that the first step begins at the reference.
     config = dataclasses.replace(start.model.config, dropout=0.0)
-    model = with_config(start.model, config, run.precision)
+    family: Any = type(start.model)
+    model = family(config, dtype=run.precision)
+    model.set_weights(start.model.get_weights())
     if rewards:
         model = RewardModel.on(model, dtype=run.precision)
     model = with_lora(model, run.lora_rank)
