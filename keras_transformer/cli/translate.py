@@ -189,11 +189,8 @@ def translate(
         source_language=source_language,
         target_language=target_language,
     )
-    models: dict[str, Any] = dict(
-        rerank_weight=rerank_weight,
-        rerank_reverse=rerank_reverse,
-        rerank_language_model=rerank_language_model,
-    )
+    models: dict[str, Any] = dict(rerank_weight=rerank_weight, rerank_reverse=rerank_reverse)
+    models["rerank_language_model"] = rerank_language_model
     options |= dict(tokens_per_batch=tokens_per_batch, strict=strict)
     modes: dict[str, Any] = dict(context_sentences=context_sentences, inline_terms=inline_terms)
     modes["sample"] = sample

@@ -153,13 +153,11 @@ class TokenBatches:
         if packed_length is not None:
             self._rows = Packing(lengths, planned, packed_length, tokens_per_batch)
         else:
-            source_room, target_room = (
+            rooms = [
                 np.clip(np.ceil(room(side_lengths)).astype(np.int64), side_lengths, max_length)
                 for room, side_lengths in zip(planned, lengths, strict=True)
-            )
-            self._rows = Buckets(
-                source_room, target_room, tokens_per_batch, num_buckets, max_length
-            )
+            ]
+            self._rows = Buckets(rooms[0], rooms[1], tokens_per_batch, num_buckets, max_length)
         self.shapes = tuple(
             (-(-rows // divisible_by) * divisible_by, S, T) for rows, S, T in self._rows.shapes
         )

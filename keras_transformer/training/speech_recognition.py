@@ -71,8 +71,8 @@ def train(run: TaskRun, held_out: str | None = None, words: Count = 1) -> None:
     if start is None:
         sizes: dict[str, Any] = dict(d_model=run.d_model, d_ff=None, num_heads=4)
         sizes |= dict(num_encoder_layers=run.num_layers, num_decoder_layers=run.num_layers)
-        sizes |= dict(max_frames=batches.max_frames)
-        config = dataclasses.replace(config, dropout=run.dropout, **sizes)
+        sizes |= dict(max_frames=batches.max_frames, dropout=run.dropout)
+        config = dataclasses.replace(config, **sizes)
         model = Speech(config, dtype=run.precision)
     else:
         config = dataclasses.replace(config, dropout=run.dropout)

@@ -40,9 +40,8 @@ OF_A_RUN = (CHECKPOINTS, LOG, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METR
 NOT_THE_RUN: tuple[str, ...] = ("epochs", "patience", "bleu_every", "average_last", "beam_size")
 NOT_THE_RUN += ("length_penalty", "checkpoint_every", "distribution", "remat")
 # Options, with their defaults, that checkpoints of older versions lack.
-ADDED: dict[str, Any] = {"r_drop": 0.0, "clip_norm": None, "weight_decay": 0.0}
-ADDED |= {"ema_decay": 0.0, "corpora": [], "temperature": 1.0, "inline_terms": 0.0}
-ADDED |= {"context_sentences": 0}
+ADDED: dict[str, Any] = {"r_drop": 0.0, "clip_norm": None, "weight_decay": 0.0, "ema_decay": 0.0}
+ADDED |= {"corpora": [], "temperature": 1.0, "inline_terms": 0.0, "context_sentences": 0}
 
 
 @run_into(lambda arguments: Path("saved_models") / Path(arguments["recipe"]).stem, joins=True)
