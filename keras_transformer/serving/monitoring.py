@@ -43,7 +43,7 @@ async def metrics(request: Request) -> Response:
 
 
 class Metrics:
-    """Metrics for Prometheus."""
+    """The server's counters, gauges and histograms for Prometheus, in a registry of their own."""
 
     def __init__(self):
         self._registry = CollectorRegistry()

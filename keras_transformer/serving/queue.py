@@ -21,11 +21,10 @@ class EngineError(RuntimeError):
 
 
 class Batch(NamedTuple):
-    """A batch that was computed.
+    """A batch that was computed: its numbers of texts and of tokens, and how long it took.
 
-    `texts` and `tokens` are their numbers in the batch. `waits` has, for each request whose first
-    text is in the batch, the seconds that it waited. `model` and `version` are the engine's `name`
-    and `version`, "" if it has none.
+    `waits` has, for each request whose first text is in the batch, the seconds that it waited.
+    `model` and `version` are the engine's `name` and `version`, "" if it has none.
     """
 
     texts: int
@@ -37,7 +36,10 @@ class Batch(NamedTuple):
 
 
 class Engine(Protocol):
-    """The interface of an engine, which translates batches; equal engines share batches."""
+    """The interface of an engine, which translates batches.
+
+    Texts of different requests share a batch only if their engines are equal.
+    """
 
     def read(self, texts: Sequence[str]) -> tuple[Sequence[Any], list[int]]:
         """Return items for `search`, such as texts with ids, and the number of tokens of each."""

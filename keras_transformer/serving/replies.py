@@ -29,7 +29,8 @@ class Job:
     Attributes:
         reused: Number of prompt tokens that were in the cache; known from the first event on.
         arrived: When the job was made, in seconds of `time.monotonic`.
-        joined: When it got its slot, in the same seconds.
+        begun: Whether it has had an event.
+        joined: When it got its slot, in seconds of `time.monotonic`.
         written: Number of its tokens so far.
         trace: The trace of its request.
     """
@@ -178,7 +179,7 @@ class Replies:
                 self._tell(event)
 
     def _leave(self):
-        """Remove cancelled jobs of replies from the slots and from the queues of their clients."""
+        """Remove cancelled jobs from the slots and from the queues of their clients."""
         gone, self._cancelled = set(self._cancelled), []
         for job in gone & set(self._running.values()):
             self._slots.leave(job.id)

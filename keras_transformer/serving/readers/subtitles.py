@@ -32,9 +32,9 @@ class _Text:
 
     begin: int
     end: int
-    lead: str = ""
-    marked: str = ""
-    trail: str = ""
+    lead: str = ""  # marks before the text
+    marked: str = ""  # the text as HTML with numbered tags
+    trail: str = ""  # marks after it
     tags: list[tuple[str, str]] = field(default_factory=list)  # opening and closing tag, by number
 
 
