@@ -214,9 +214,9 @@ def _scoring(
 
 
 def _best(rows: Iterable[Row], score: Callable, keep: float, spool: TextIO) -> Iterator[Row]:
-    """Yield the dropped rows, then the others in their order, those below the best as dropped.
+    """Yield all rows; those that no filter dropped get the reason "score", except the best.
 
-    Of the rows that no filter dropped, the best have no reason, the rest the reason "score".
+    Dropped rows come as they are met, the scored ones after all others, in their order.
 
     Args:
         rows: (source, target, reason or None).

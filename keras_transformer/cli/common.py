@@ -190,7 +190,7 @@ def directed(
 
 @contextlib.contextmanager
 def opened(path: Path | None) -> Iterator[TextIO]:
-    """Open stdout, or a file that replaces `path` once everything is written."""
+    """Yield a file to write to: stdout, or a file that replaces `path` once it is complete."""
     if path is None:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
         yield sys.stdout

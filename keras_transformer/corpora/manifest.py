@@ -43,7 +43,7 @@ def planned(
     sides: Sequence[tuple[Sequence[str], tuple[str, ...]]],
     shard_lines: int,
 ) -> list[list[Input]]:
-    """Return the inputs of a job from its manifest; without one, count them and write it.
+    """Return the inputs of a job from its manifest; if there is none, read the files and write it.
 
     Args:
         output: The job's output folder; created if missing.

@@ -90,7 +90,7 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
 
 
 def gather() -> None:
-    """End what `distribute` began: models made from now on use this process alone."""
+    """Undo `distribute`: models made from now on use one device, and this process alone."""
     keras.distribution.set_distribution(None)
     unmirrored()
     if processes.current().count > 1:

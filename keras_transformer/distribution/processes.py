@@ -46,7 +46,8 @@ class Processes:
         count: Number of processes.
 
     Raises:
-        TimeoutError: If a process has not come in time, or two came with one index; names them.
+        TimeoutError: If a process has not come in time, or one has a wrong index or the index of
+            another; the message names it.
         OSError: If process 0 cannot listen at its ports.
     """
 
