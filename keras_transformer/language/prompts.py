@@ -47,7 +47,7 @@ def room(search: Generation, prompt: Sequence[int], limit: int) -> int:
     """Return the maximum number of new tokens after a prompt.
 
     Args:
-        search: Options of the search: `max_new_tokens` and `max_length` count.
+        search: Options of the search, of which `max_new_tokens` and `max_length` are limits.
         prompt: Token ids of the prompt.
         limit: Maximum length that the model can take.
     """

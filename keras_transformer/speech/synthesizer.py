@@ -72,7 +72,7 @@ class Synthesizer:
         """Return the sound of each text: samples (N,) float32 in [-1, 1] at `sample_rate`.
 
         Args:
-            texts: Texts without characters that the training texts lack.
+            texts: Texts, all of whose characters occur in the training texts.
             speaker: One of `speakers`; None: the first.
             batch_size: Texts per batch.
 
