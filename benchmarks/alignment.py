@@ -40,7 +40,7 @@ def lexemes() -> Iterable[tuple[str, set[str], set[str]]]:
 def known() -> tuple[dict[str, int], dict[str, int], list[str]]:
     """Map English forms, and German forms, to the index of their word; list the kinds of all words.
 
-    Forms of several words are left out. Forms are in lower case.
+    Forms that belong to several words are left out. Forms are in lower case.
     """
     owners: tuple[dict, dict] = defaultdict(set), defaultdict(set)
     kinds = []

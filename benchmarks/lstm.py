@@ -128,10 +128,10 @@ class RecurrentDecoder(keras.layers.Layer):
 
 
 class AttentionalLSTM(VocabularyModel):
-    """A functional model from `source_ids` and `target_ids` to logits, as a `Transformer`.
+    """A functional model with the interface of a `Transformer`: inputs, logits, `prefill`, `step`.
 
-    It trains with the same loss and tied embeddings, and `prefill` and `step` are those that a
-    search of `decoding` calls.
+    Like it, it has tied embeddings, trains with the same loss, and translates with the searches of
+    `decoding`.
 
     Args:
         config: The model's config.

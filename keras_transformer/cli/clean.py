@@ -216,12 +216,12 @@ def _scoring(
 def _best(rows: Iterable[Row], score: Callable, keep: float, spool: TextIO) -> Iterator[Row]:
     """Yield all rows; those that no filter dropped get the reason "score", except the best.
 
-    Dropped rows come as they are met, the scored ones after all others, in their order.
+    Rows that a filter dropped are yielded first. The scored ones follow, in their order.
 
     Args:
         rows: (source, target, reason or None).
         score: Function from pairs to scores.
-        keep: Share of the best, above 0 and at most 1.
+        keep: Share of the scored pairs that have no reason in the end, above 0 and at most 1.
         spool: Empty file, for the pairs while they are scored.
     """
     import numpy as np

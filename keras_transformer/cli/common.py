@@ -53,7 +53,7 @@ class Command(TyperCommand):
     """
 
     def invoke(self, context: Any) -> Any:
-        """Run the command."""
+        """Import the checkpoints among the arguments, and run the command."""
         from keras_transformer.backend import keep_compilations
 
         keep_compilations()

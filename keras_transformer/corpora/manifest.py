@@ -21,7 +21,7 @@ _MODEL_FILES = ("config.json", "model.keras")
 
 
 def fingerprint(folder: str | os.PathLike) -> str:
-    """Return a hash of a saved model.
+    """Return a SHA-256, in hexadecimal digits, of the files that define a saved model.
 
     Raises:
         ValueError: If the folder is not a saved model.

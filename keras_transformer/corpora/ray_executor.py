@@ -86,7 +86,7 @@ def _connect(ray, options, actors):
 
 
 class _Actor:
-    """A worker inside an actor of Ray."""
+    """A Ray actor with a `Worker`: Ray Data calls it with batches of one shard."""
 
     def __init__(self, job):
         # Imported here, because the driver needs no framework.

@@ -184,7 +184,7 @@ class Processes:
 
 
 class _Connection:
-    """A connection that carries lines of JSON."""
+    """A TCP connection on which both sides send JSON values, one per line."""
 
     def __init__(self, connection: socket.socket, seconds: float):
         self._socket = connection
@@ -296,6 +296,6 @@ def _share_seed(team):
 # Runs before JAX's handler, which waits for the other processes: they learn that this one ends.
 @atexit.register
 def leave() -> None:
-    """Close the connections to the other processes."""
+    """Undo `join`: close the connections to the other processes."""
     while len(_joined) > 1:
         _joined.pop().close()

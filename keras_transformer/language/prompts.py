@@ -28,7 +28,7 @@ def left_padded(
             each shape is compiled.
 
     Returns:
-        Ids (B, P), and segments (B, P); None in their place if nothing is padded.
+        Ids (B, P); and segments (B, P), None if nothing is padded and `few_shapes` is False.
     """
     longest = round_up(max(map(len, prompts)), MULTIPLE if few_shapes else 1)
     full = rows == len(prompts) and all(len(prompt) == longest for prompt in prompts)

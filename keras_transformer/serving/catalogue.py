@@ -51,7 +51,7 @@ class Model:
         self._engines: dict[Pair, Any] = {}
 
     def engine(self, pair: Pair) -> Any:
-        """Return the engine for a language pair."""
+        """Return the engine for a language pair in the codes of requests; made on first use."""
         if pair not in self._engines:
             self._engines[pair] = engine = self._make(pair)
             engine.name, engine.version = self.name, self.version.number

@@ -63,7 +63,7 @@ class Crowd:
         connections[connection] = now
 
     def leave(self, connection: Member) -> None:
-        """Forget a connection."""
+        """Remove a connection that is closed."""
         connections = self._members.get(connection.owner, {})
         connections.pop(connection, None)
         if not connections:

@@ -34,7 +34,7 @@ class Framing:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a connection."""
+        """Pass a request on, or answer 400 if its length is ambiguous."""
         if scope["type"] == "http":
             names = {name for name, _ in scope["headers"]}
             is_known = b"content-length" not in names and scope["http_version"] != "1.0"
@@ -67,7 +67,7 @@ class BodyLimit:
         self.app, self.settings = app, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a connection."""
+        """Pass a request on; raise HTTPException 413 where its body is read beyond the limit."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         texts = TEXTS * 12 * self.settings.most_characters
@@ -209,7 +209,7 @@ class Admission:
         self.app, self.guard = app, guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a connection."""
+        """Pass a request on, or answer with the error of `Guard.admit`."""
         if scope["type"] == "http":
             try:
                 self.guard.admit(Request(scope))

@@ -156,5 +156,5 @@ class _Replied:
     """The text, the length and the end of a reply so far."""
 
     pieces: Pieces | None = None  # None until its first token
-    length: int = 0  # tokens
+    length: int = 0  # number of tokens
     end: str | None = None  # why it ended

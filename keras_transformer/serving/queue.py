@@ -90,7 +90,7 @@ class Batcher:
         require_whole("threads", threads, 1)
         self.tokens_per_batch, self.delay, self.most_waiting = tokens_per_batch, delay, most_waiting
         self._watch = watch
-        self._most_of_files = max(tokens_per_batch // 4, 1)  # tokens of files in a batch
+        self._most_of_files = max(tokens_per_batch // 4, 1)  # maximum tokens of a batch of files
         self._waiting = Waiting(most_waiting)
         self._changed = threading.Condition()
         self._closing = False

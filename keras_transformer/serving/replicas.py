@@ -26,7 +26,7 @@ from keras_transformer.text import load_tokenizer
 log = logging.getLogger("keras_transformer.serving")
 TRIES = 3  # attempts to compute a batch; it fails if the replica ends in each of them
 LONGEST_BATCH = 600.0  # seconds for a batch; a process that takes longer is killed
-LONGEST_PAUSE = 5.0  # seconds between attempts to start a process
+LONGEST_PAUSE = 5.0  # maximum seconds between attempts to start a process
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 

@@ -82,7 +82,7 @@ class Replies:
     ):
         require(most_waiting >= 1, "most_waiting", most_waiting, "at least 1")
         self.model, self.num_slots, self.most_waiting = model, num_slots, most_waiting
-        self.waiting = 0  # tokens
+        self.waiting = 0  # tokens of the prompts that wait for a slot
         self._watch = watch
         self._clients: dict[Hashable, deque[Job]] = {}  # the next in turn first
         self._running: dict[int, Job] = {}

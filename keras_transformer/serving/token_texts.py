@@ -1,4 +1,4 @@
-"""Tokens of a reply as clients see them: text, bytes, place and log-probability of each."""
+"""Tokens of a reply as clients see them: text, bytes, offset and log-probability of each."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class _Live:
         same = itertools.takewhile(lambda pair: _plain(pair[0]) == _plain(pair[1]), pairs)
         count = len(list(same))
         seconds = len(self.samples) / self.rate
-        if not count and seconds >= self.most - 1e-6:  # full
+        if not count and seconds >= self.most - 1e-6:  # the window is full
             count = max(1, len(words) - 1)
             if not words:  # silence
                 self.end = self.begin + seconds

@@ -38,7 +38,8 @@ NOTHING = frozenset(["w:proofErr", "w:lastRenderedPageBreak", "text:soft-page-br
 HIDDEN = frozenset(LEFT) | frozenset(
     ["w:pPr", "w:rPr", "a:rPr", "text:note-citation", "text:script"]
 )
-_LANGUAGE = frozenset(["lang", "altLang", "dirty", "err", "noProof", "proofErr"])  # no format
+# Attributes and elements of a run's properties that do not change its format.
+_LANGUAGE = frozenset(["lang", "altLang", "dirty", "err", "noProof", "proofErr"])
 _PARTS = re.compile(r'<span id="(\d+)">(.*?)</span>|([^<]+)', re.DOTALL)
 
 
