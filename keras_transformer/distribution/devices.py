@@ -18,7 +18,8 @@ class Spread:
     """Division of the batches of a run among devices and processes.
 
     Args:
-        data: Number of parts of each batch, whose rows must be a multiple of it.
+        data: Number of parts of each batch. The number of rows must be a multiple of it, except
+            with TensorFlow, see `mirrored`.
         part: Which rows of a batch this process makes: (0, 1) makes all, (1, 2) the second half.
     """
 
