@@ -40,7 +40,7 @@ class TrainingStopped(Exception):  # noqa: N818 - not an error
 
 
 class Checkpoints(keras.callbacks.Callback):
-    """Saves the full training state after each epoch, resumes from the last one, stops early.
+    """A callback that saves the full training state after each epoch, resumes, and stops early.
 
     A checkpoint is a folder such as `epoch-0007` with weights, optimizer, random states and the
     history of metrics. It is written under another name first, so a kill leaves only complete

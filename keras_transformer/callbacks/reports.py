@@ -19,7 +19,7 @@ from keras_transformer.translate.translator import Translator
 
 
 class TranslationQuality(keras.callbacks.Callback):
-    """Translates validation texts by real beam search and logs `val_bleu` and `val_chrf`.
+    """A callback that translates validation texts by beam search; logs `val_bleu`, `val_chrf`.
 
     Put it before `Progress`, which shows them, and before `Checkpoints`, which can then monitor
     `val_bleu`. In epochs without a translation it logs the last values again.
@@ -66,7 +66,7 @@ class TranslationQuality(keras.callbacks.Callback):
 
 
 class Progress(keras.callbacks.Callback):
-    """Shows a line on stderr: loss, perplexity, target tokens per second, time left.
+    """A callback that prints loss, perplexity, target tokens per second and time left on stderr.
 
     Use it with `fit(verbose=0)` and before `Checkpoints`: it adds `seconds` (training only) to the
     logs of the epoch. On a terminal the line is rewritten; elsewhere a new line is written every
@@ -174,7 +174,7 @@ def _time(seconds: float) -> str:
 
 
 class TensorBoard(keras.callbacks.Callback):
-    """Writes each epoch's logs and the learning rate for TensorBoard, on any backend.
+    """A callback that writes logs and the learning rate for TensorBoard, on any backend.
 
     Keras's own callback needs TensorFlow; this one needs tensorboardX.
 

@@ -218,14 +218,14 @@ def _scoring(
 
 
 def _best(rows: Iterable[Row], score: Callable, keep: float, spool: TextIO) -> Iterator[Row]:
-    """Yield the dropped rows, then the others in their order, those below the best as dropped.
+    """Yield all rows; those that no filter dropped get the reason "score", except the best.
 
-    Of the rows that no filter dropped, the best have no reason, the rest the reason "score".
+    Rows that a filter dropped are yielded first. The scored ones follow, in their order.
 
     Args:
         rows: (source, target, reason or None).
         score: Function from pairs to scores.
-        keep: Share of the best, above 0 and at most 1.
+        keep: Share of the scored pairs that have no reason in the end, above 0 and at most 1.
         spool: Empty file, for the pairs while they are scored.
     """
     import numpy as np

@@ -55,7 +55,7 @@ class Command(TyperCommand):
     """
 
     def invoke(self, context: Any) -> Any:
-        """Run the command."""
+        """Import the checkpoints among the arguments, and run the command."""
         from keras_transformer.backend import keep_compilations
 
         keep_compilations()
@@ -198,7 +198,7 @@ def write_utf8() -> None:
 
 @contextlib.contextmanager
 def opened(path: Path | None) -> Iterator[TextIO]:
-    """Open stdout, or a file that replaces `path` once everything is written."""
+    """Yield a file to write to: stdout, or a file that replaces `path` once it is complete."""
     if path is None:
         write_utf8()
         yield sys.stdout
@@ -222,29 +222,32 @@ def check_output(input_file: Path | None, output_file: Path | None) -> None:
 def answer_lines(
     input_file: Path | None,
     output_file: Path | None,
-    answers: Callable[[list[str]], Iterable[str]],
-    lines: Iterator[str],
+    answers: Callable[[list[Any]], Iterable[str]],
+    lines: Iterator[Any],
+    chunk_size: int | None = None,
 ) -> None:
-    """Write a line for each line read.
+    """Write the answers to lines, chunk by chunk.
 
     Args:
         input_file: File to read; None: stdin.
         output_file: File to write; None: stdout.
-        answers: Function from lines to the lines to write.
-        lines: Texts of the file, see `reading.read_lines`.
+        answers: Function from a chunk of lines to the lines to write.
+        lines: Texts of the file, see `reading.read_lines`, or other values made of them.
+        chunk_size: Number of lines of a chunk; None: 1 for typed input, else `CHUNK`.
     """
     check_output(input_file, output_file)
     is_typed = input_file is None and sys.stdin.isatty()
+    size = chunk_size or (1 if is_typed else CHUNK)
 
     def results():
-        while chunk := list(itertools.islice(lines, 1 if is_typed else CHUNK)):
+        while chunk := list(itertools.islice(lines, size)):
             yield from answers(chunk)
 
     with opened(output_file) as out:
         shown = sys.stderr.isatty() and not is_typed and not out.isatty()
-        for line in counted(results(), "lines", shown):
+        for number, line in enumerate(counted(results(), "lines", shown), 1):
             out.write(line + "\n")
-            if is_typed:
+            if number % size == 0:
                 out.flush()
 
 

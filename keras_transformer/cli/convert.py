@@ -68,7 +68,7 @@ class Format(enum.StrEnum):
     ONNX = "onnx"
 
 
-SHOWN = 10  # entries of a long list
+SHOWN = 10  # entries of a long list that `info` shows
 
 # The options of `export` that each format accepts, besides --overwrite.
 OPTIONS = {

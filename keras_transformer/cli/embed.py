@@ -88,7 +88,7 @@ def embed(
 
     def vectors(chunk):
         for line, row in zip(chunk, embedder.embed(chunk, **prompts, **options), strict=True):
-            numbers = [str(x) for x in row]  # the shortest text of the same float32
+            numbers = [str(x) for x in row]  # the shortest text that is read as the same float32
             record = {"text": line, "embedding": [float(x) for x in numbers]}
             yield json.dumps(record, ensure_ascii=False) if as_json else " ".join(numbers)
 

@@ -50,7 +50,7 @@ def see(
     def answers(files):
         if isinstance(tool, ImageEmbedder):
             for file, vector in zip(files, tool.embed(files, batch_size=batch_size), strict=True):
-                numbers = [str(x) for x in vector]  # the shortest text of the same float32
+                numbers = [str(x) for x in vector]  # shortest text that is read as the same float32
                 yield " ".join(numbers), file, {"embedding": [float(x) for x in numbers]}
             return
         classes = tool.classify(files, batch_size=batch_size, **options)

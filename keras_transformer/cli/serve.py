@@ -239,7 +239,7 @@ def serve(
 
 
 def _loadable(model):
-    """Return a MODEL with a folder that can be loaded, importing a checkpoint if needed."""
+    """Return a MODEL argument with its checkpoint, if it is one, replaced by an imported folder."""
     from keras_transformer.serving.catalogue import parse
 
     folder, pair = parse(model)

@@ -24,7 +24,7 @@ _WORKER = [sys.executable, "-m", "keras_transformer.corpora.worker"]
 def on_processes(
     job: dict[str, Any], shards: Sequence[Shard], options: CorpusOptions
 ) -> Generator[dict[str, Any]]:
-    """Process shards on this machine; yield each answer of `worker.Worker` when it is there.
+    """Process shards on this machine; yield each answer of `worker.Worker` as it arrives.
 
     A process that dies is replaced, and its shard is sent to the new one.
 

@@ -42,7 +42,7 @@ def read_tmx(file: BinaryIO, path: str | Path, *languages: str) -> list[tuple[st
 
 
 class _Handlers:
-    """Collects pairs from the events of an XML parser (TMX 1.4b: body, tu, tuv, seg)."""
+    """A collector of pairs from the events of an XML parser (TMX 1.4b: body, tu, tuv, seg)."""
 
     def __init__(self, languages: tuple[str, ...]):
         self.wanted = languages

@@ -108,7 +108,7 @@ def _heads(config, side):
 
 
 class _Filler:
-    """Copies the weights of a model into a specification."""
+    """A copier of a model's weights into a specification."""
 
     def __init__(self, config, weights, is_t5):
         self.config, self.weights, self.is_t5 = config, weights, is_t5

@@ -20,7 +20,7 @@ from keras_transformer.search import Generation
 
 
 class Slots:
-    """Continues up to `num_slots` prompts at once; they join and leave at any time.
+    """Slots in which up to `num_slots` prompts are continued at once; they join and leave anytime.
 
     Each reply has its own options and random numbers. Its tokens are equal to those of
     `CausalLM.generate` and `stream` for the same prompt, options and seed.
@@ -212,7 +212,7 @@ class Slots:
         source = max(zip(begins, self._rows, strict=True), key=lambda x: (x[0], not x[1].reply))[1]
         shared = max(begins)
         oldest = min((row for row in self._rows if not row.reply), key=lambda row: row.used)
-        # Using a free row discards the rest of its sequence: only if at least half is reused.
+        # Using a free row discards the rest of its cached sequence: reuse at least half of it.
         row = source if not source.reply and 2 * shared >= len(source.ids) else oldest
         if row is not source and shared:
             self._caches.copy(self._rows.index(source), self._rows.index(row), shared)

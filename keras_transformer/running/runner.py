@@ -64,7 +64,7 @@ def until_end(ids: Iterable[int], eos_ids: Sequence[int]) -> list[int]:
 
 
 class Runner:
-    """Runs functions of tensors over a model, each compiled once per key."""
+    """A runner of functions of tensors over a model, each compiled once per key."""
 
     def __init__(self) -> None:
         self._compiled: dict[Hashable, Callable] = {}

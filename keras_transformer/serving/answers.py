@@ -16,7 +16,9 @@ from keras_transformer.serving.sentences import Sentences
 from keras_transformer.serving.turns import Workers
 from keras_transformer.system import interruption
 
-PART = 50_000  # characters per call that counts tokens; each text counts as 100 more
+# Texts are read by the engine, which counts their tokens, when they have this many characters. Each
+# text adds 100.
+PART = 50_000
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ async def translate_texts(
         texts: The texts.
         alternatives: Maximum number of further translations per text. Those of a text of several
             sentences differ in one or more sentences.
-        estimates: Whether to estimate the quality; only a single engine with a calibration can.
+        estimates: Whether to estimate the quality; without effect unless there is one engine, with
+            a calibration.
 
     Raises:
         TooLargeError, QueueFullError: See `Batcher.check`.
@@ -115,7 +118,7 @@ async def translate_html(
     blocks = [block for document in documents for block in document if block.text]
     plain = [block.text for block in blocks]
     split, items, costs = await workers.run(_split, plain, language, engines[0], batcher)
-    # Sentences with tags need word alignments, through each engine in turn.
+    # Sentences with tags need word alignments. Those of two engines are composed.
     texts = [sentence for split_text in split for sentence in split_text.texts]
     steps = [texts]
     for engine in engines:
@@ -184,12 +187,12 @@ class _Reader:
         self._engine, self._batcher = engine, batcher
         self._items, self._costs = [], []
         self._waiting, self._size, self._total = [], 0, 0
-        self._known = {}  # texts that `fits` has read, with item and cost
+        self._known = {}  # maps each text that `fits` has read to its item and number of tokens
 
     def fits(self, sentence):
         """Return whether a sentence is not too long for the engine."""
         limit = self._engine.max_length
-        # A token has at least one byte, so most sentences need no counting of tokens.
+        # A token has at least one byte, so few sentences need a count. 8: room for special tokens.
         if limit is None or len(sentence.encode()) + 8 <= limit:
             return True
         (self._known[sentence],) = zip(*self._engine.read([sentence]), strict=True)
@@ -282,7 +285,7 @@ async def submitted(
 async def attend(
     batcher: Batcher, workers: Workers, engine: Any, text: str, translation: str | None
 ) -> dict[str, Any]:
-    """Return the attention for a sentence: tokens of both sides, and weights as nested lists.
+    """Return the fields of an `AttentionResponse`: tokens, weights and the translation.
 
     Args:
         batcher, workers: As in `translate_texts`.
@@ -291,7 +294,7 @@ async def attend(
         translation: Its translation; None: the model's best.
 
     Raises:
-        ValueError: If the sentence is too long for a picture.
+        ValueError: If there are more than `engines.MOST_WEIGHTS` weights.
     """
     items, costs = await workers.run(engine.read, [text])
     if translation is None:

@@ -51,7 +51,7 @@ class Model:
         self._engines: dict[Pair, Any] = {}
 
     def engine(self, pair: Pair) -> Any:
-        """Return the engine for a language pair."""
+        """Return the engine for a language pair in the codes of requests; made on first use."""
         if pair not in self._engines:
             self._engines[pair] = engine = self._make(pair)
             engine.name, engine.version = self.name, self.version.number
@@ -64,7 +64,7 @@ class Model:
         return Search.saved(read_json(path), path) if path.is_file() else {}
 
     def facts(self) -> dict[str, Any]:
-        """Return the JSON values from which a server describes a model in another process."""
+        """Return JSON values that describe the model: a replica sends them to its server."""
         engine = self.engine(next(iter(self.pairs)))
         return dict(
             name=self.name,
@@ -92,7 +92,7 @@ class Catalogue:
         models: Loaded translators; those of the same name are versions of a model. If several
             models have a language pair, the first of them serves it.
         writers: Loaded language models.
-        tools: Loaded models of `task_models.TASKS`.
+        tools: Loaded models of other tasks, those of `task_models.TASKS`.
 
     Raises:
         ValueError: If there are no models, or two have the same name, or versions differ in their
@@ -182,12 +182,12 @@ class Catalogue:
         return cls(models, writers, tools)
 
     def code(self, language: str) -> str:
-        """Return the code of a served language, in any case of its letters: "de" for "DE"."""
+        """Return a served language's code whatever its case ("de" for "DE"), others unchanged."""
         known = {code.lower(): code for code in self.languages}
         return known.get(language.lower(), language)
 
     def targets(self, source: str) -> list[str]:
-        """Return the languages into which a source language is translated."""
+        """Return the languages into which a source language is translated, by one or two models."""
         direct = set(self._direct[source])
         further = direct.union(*(self._direct.get(x, ()) for x in direct))
         return sorted(further - {source})

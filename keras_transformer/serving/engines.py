@@ -67,7 +67,7 @@ class TranslatorEngine:
         """Return the best translations of each text, best first.
 
         Args:
-            sources: What `read` returned of the texts.
+            sources: The items that `read` returned for the texts.
             num_hypotheses: Maximum number of translations per text.
             tokens_per_batch: Maximum number of source tokens per batch, padding included.
         """
@@ -218,10 +218,11 @@ class ExportedEngine:
 
 
 class ReplicaEngine:
-    """An engine for a batcher: a model that replicas hold.
+    """An engine for a batcher: asks a replica to call the engine of the same model there.
 
     Args:
-        ask: Function that calls a method of the engine in a replica; takes its name and arguments.
+        ask: Function that calls a method of the engine in a free replica; takes the method's name
+            and its arguments.
         tokenizer: The model's tokenizer for its language pair; None: tokens are estimated.
         max_length: The model's `max_length`; None: unknown.
         can_attend: Whether the model has attention weights.

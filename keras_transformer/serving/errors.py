@@ -127,7 +127,10 @@ def place_of(errors: Any) -> str | None:
 
 
 def path_of(scope: Scope) -> str:
-    """Return the path template of a request's route, such as `/v1/models/{name}`."""
+    """Return the path template of a request's route, such as `/v1/models/{name}`.
+
+    Without a route, return "page" for GET and HEAD, else "refused".
+    """
     other = "page" if scope["method"] in ("GET", "HEAD") else "refused"
     return getattr(scope.get("route"), "path", None) or other
 

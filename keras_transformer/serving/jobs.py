@@ -69,7 +69,7 @@ class Lister:
 class Aligner(_OfPairs):
     """A job that finds the source word of each target word.
 
-    As a job of the batcher, the pairs of a long document do not block other requests.
+    It is a job of the batcher so that aligning a long document does not block other requests.
     """
 
     def search(

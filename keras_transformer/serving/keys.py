@@ -89,7 +89,7 @@ class Keys:
         return cls(keys)
 
     def with_key(self, key: str | None) -> Keys:
-        """Return these keys and `key`, named "default"; without it if it is None."""
+        """Return these keys and `key` under the name "default"; None adds nothing."""
         return self if key is None else Keys([*self._keys, Key("default", key)])
 
     def __len__(self) -> int:

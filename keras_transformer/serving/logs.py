@@ -21,7 +21,7 @@ FORMATS = ("text", "json")
 
 
 def identified(given: str) -> str:
-    """Return a client's request id if it is a short word, else a new one."""
+    """Return a client's request id if it is 1 to 64 letters, digits or `_.:-`, else a new one."""
     return given if re.fullmatch(r"[\w.:-]{1,64}", given, re.ASCII) else uuid.uuid4().hex
 
 

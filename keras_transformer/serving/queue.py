@@ -21,11 +21,10 @@ class EngineError(RuntimeError):
 
 
 class Batch(NamedTuple):
-    """A batch that was computed.
+    """A batch that was computed: its numbers of texts and of tokens, and how long it took.
 
-    `texts` and `tokens` are their numbers in the batch. `waits` has, for each request whose first
-    text is in the batch, the seconds that it waited. `model` and `version` are the engine's `name`
-    and `version`, "" if it has none.
+    `waits` has, for each request whose first text is in the batch, the seconds that it waited.
+    `model` and `version` are the engine's `name` and `version`, "" if it has none.
     """
 
     texts: int
@@ -37,7 +36,10 @@ class Batch(NamedTuple):
 
 
 class Engine(Protocol):
-    """The interface of an engine, which translates batches; equal engines share batches."""
+    """The interface of an engine, which translates batches.
+
+    Texts of different requests share a batch only if their engines are equal.
+    """
 
     def read(self, texts: Sequence[str]) -> tuple[Sequence[Any], list[int]]:
         """Return items for `search`, such as texts with ids, and the number of tokens of each."""
@@ -88,7 +90,7 @@ class Batcher:
         require_whole("threads", threads, 1)
         self.tokens_per_batch, self.delay, self.most_waiting = tokens_per_batch, delay, most_waiting
         self._watch = watch
-        self._most_of_files = max(tokens_per_batch // 4, 1)  # tokens of files in a batch
+        self._most_of_files = max(tokens_per_batch // 4, 1)  # maximum tokens of a batch of files
         self._waiting = Waiting(most_waiting)
         self._changed = threading.Condition()
         self._closing = False

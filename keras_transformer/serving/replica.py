@@ -74,9 +74,9 @@ def serve(load: Callable[..., tuple[Models, Callable[..., Any]]]) -> None:
     """Answer the requests of the server until the server ends.
 
     Args:
-        load: Function called with the fields of the first request. It loads the models and returns
-            their facts, which are the answer, and the function that computes the answers to all
-            further requests, which are lists of its arguments.
+        load: Function called with the fields of the first request. It loads the models, and returns
+            their facts, which are the answer to that request, and a function. Each further request
+            is a list of the function's arguments; its result is the answer.
     """
     warnings.showwarning = _without_text
     compute = None

@@ -24,9 +24,9 @@ from keras_transformer.system.child import ChildEndedError
 from keras_transformer.text import load_tokenizer
 
 log = logging.getLogger("keras_transformer.serving")
-TRIES = 3  # processes that may end while they compute a batch; then it fails
+TRIES = 3  # attempts to compute a batch; it fails if the replica ends in each of them
 LONGEST_BATCH = 600.0  # seconds for a batch; a process that takes longer is killed
-LONGEST_PAUSE = 5.0  # seconds between attempts to start a process
+LONGEST_PAUSE = 5.0  # maximum seconds between attempts to start a process
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
@@ -66,7 +66,8 @@ class Replicas:
         require_whole("count", count, 1)
         Search.of(options, TRANSLATE)
         self.count, self.devices = count, _checked(devices, count)
-        self.restarted: Callable[[], None] = lambda: None  # called after each restart
+        # Called before each attempt to start a replica that has ended.
+        self.restarted: Callable[[], None] = lambda: None
         specifications = [str(x) for x in specifications]
         for text in specifications:
             if is_language_model(parse(text)[0]):
@@ -234,7 +235,7 @@ class Replicas:
 
 
 def _model(facts, ask):
-    """Return a model whose weights are in the replicas: here are its languages and tokenizer."""
+    """Return the model of the facts: languages and tokenizer here, weights in the replicas."""
     name, folder = facts["name"], Path(facts["folder"])
     version = Version(*facts["version"])
     pairs = {tuple(codes): names for codes, names in facts["pairs"]}

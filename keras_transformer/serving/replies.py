@@ -29,7 +29,8 @@ class Job:
     Attributes:
         reused: Number of prompt tokens that were in the cache; known from the first event on.
         arrived: When the job was made, in seconds of `time.monotonic`.
-        joined: When it got its slot, in the same seconds.
+        begun: Whether it has had an event.
+        joined: When it got its slot, in seconds of `time.monotonic`.
         written: Number of its tokens so far.
         trace: The trace of its request.
     """
@@ -80,7 +81,7 @@ class Replies:
     ):
         require(most_waiting >= 1, "most_waiting", most_waiting, "at least 1")
         self.model, self.num_slots, self.most_waiting = model, num_slots, most_waiting
-        self.waiting = 0  # tokens
+        self.waiting = 0  # tokens of the prompts that wait for a slot
         self._watch = watch
         self._clients: dict[Hashable, deque[Job]] = {}  # the next in turn first
         self._running: dict[int, Job] = {}
@@ -177,7 +178,7 @@ class Replies:
                 self._tell(event)
 
     def _leave(self):
-        """Remove cancelled jobs of replies from the slots and from the queues of their clients."""
+        """Remove cancelled jobs from the slots and from the queues of their clients."""
         gone, self._cancelled = set(self._cancelled), []
         for id in [id for id, job in self._running.items() if job in gone]:
             self._slots.leave(id)

@@ -1,4 +1,7 @@
-"""Split texts into sentences, as in training data, and join them with their white space."""
+"""Split texts into sentences, and join the translations with the original white space.
+
+Models are trained on sentences, so longer texts are split.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ _LINE = re.compile(f"[^{_ENDS}]++(?:\r\n|[{_ENDS}])?")
 _MARKS = "".join(
     re.escape(chr(x)) for x in range(0x10000) if unicodedata.category(chr(x)).startswith("P")
 )
-# All of these count as marks: they are rare, and listing each mark among them would be slow.
+# All characters beyond the basic plane count as marks: they are rare, and listing those that are
+# marks would be slow.
 _MARKS += "\U00010000-\U0010ffff"
 _FEW_MARKS = re.compile(f"(?:[^{_MARKS}]*+[{_MARKS}]){{0,{MARKS}}}+[^{_MARKS}]*+")
 
@@ -120,7 +124,7 @@ def _end_of_slice(text, begin, end):
 
 
 def _pieces(sentence, fits):
-    """Split a sentence into pieces that fit, as near to the middle as possible."""
+    """Halve a sentence until all pieces fit, each time at a comma or space near its middle."""
     if fits(sentence):
         return [sentence]
     breaks = [*_BREAKS.finditer(sentence)]

@@ -156,5 +156,5 @@ class TranscriptionForm(BaseModel):
 
 
 def usage_of(tokens: int) -> dict[str, Any]:
-    """Return OpenAI's `usage` of a request for embeddings, from its number of tokens."""
+    """Return the `usage` of an answer in OpenAI's form, from the request's number of tokens."""
     return {"prompt_tokens": tokens, "total_tokens": tokens}

@@ -16,7 +16,7 @@ class QueueFullError(Exception):
 
 
 class TooLargeError(Exception):
-    """A request is larger than the queue."""
+    """A request is larger than the server accepts, whatever the state of the queue."""
 
 
 class Job:
@@ -28,6 +28,12 @@ class Job:
         texts: The texts.
         costs: Number of tokens of each text.
         alone: Whether the job is a batch of its own; it has one text, whose result is the job's.
+
+    Attributes:
+        next: Index of the first text that no batch has taken.
+        left: Number of texts without a result.
+        found: The results so far; None for a text without one.
+        model: Name and version of the engine, "" if it has none.
     """
 
     def __init__(
@@ -56,7 +62,8 @@ class Waiting:
     """The waiting jobs of each client. Not thread-safe.
 
     Args:
-        most: Maximum number of tokens; a client may have half of it, and so may all files.
+        most: Maximum number of tokens; a client may have half of it, and so may the files of all
+            clients.
 
     Attributes:
         tokens: Number of tokens that wait.

@@ -43,7 +43,7 @@ class Watch:
         self.app, self.metrics, self.timeout, self.tracer = app, metrics, timeout, tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a connection."""
+        """Pass a request on with a time limit; record it when it has been answered."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         start, status = time.monotonic(), None

@@ -25,7 +25,7 @@ UNKNOWN = "<|endoftext|>"  # the unknown token of a tokenizer of characters
 
 
 class Synthesizer:
-    """Speaks texts with a model that `training.speech_synthesis` saved.
+    """A speaker of texts: a model that `training.speech_synthesis` saved.
 
     ```python
     synthesizer = Synthesizer.load("saved_models/voices")
@@ -72,7 +72,7 @@ class Synthesizer:
         """Return the sound of each text: samples (N,) float32 in [-1, 1] at `sample_rate`.
 
         Args:
-            texts: Texts without characters that the training texts lack.
+            texts: Texts, all of whose characters occur in the training texts.
             speaker: One of `speakers`; None: the first.
             batch_size: Texts per batch.
 

@@ -22,7 +22,7 @@ from keras_transformer.tasks.labels import (
 
 
 class ImageClassifier(ImageTask):
-    """Classifies images with a ViT that `training.image_classification` or `import` saved.
+    """An image classifier: a ViT that `training.image_classification` or `import` saved.
 
     ```python
     classifier = ImageClassifier.load("saved_models/vit-mnist")

@@ -27,7 +27,7 @@ from keras_transformer.text.tokenizer import checked_texts
 
 
 class TextClassifier(EncoderTask):
-    """Classifies texts with a model that `training.text_classification` or `import` saved.
+    """A text classifier that `training.text_classification` or `import` saved.
 
     ```python
     classifier = TextClassifier.load("saved_models/sentiment")

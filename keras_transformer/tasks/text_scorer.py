@@ -21,7 +21,7 @@ from keras_transformer.text.tokenizer import checked_texts
 
 
 class TextScorer(EncoderTask):
-    """Scores pairs of texts with a cross-encoder, such as a reranker (Nogueira and Cho 2019).
+    """A scorer of pairs of texts: a cross-encoder, such as a reranker (Nogueira and Cho 2019).
 
     ```python
     scorer = TextScorer.load("saved_models/ms-marco-MiniLM-L6-v2")

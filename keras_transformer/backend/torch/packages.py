@@ -45,7 +45,7 @@ _ALIGNMENT = 64  # bytes; vectors that lie across two lines of a cache take twic
 
 
 class Packages:
-    """Compiles functions over a model, each once for all later processes.
+    """A compiler of functions over a model, each once for all later processes.
 
     Args:
         model: The model, whose weights the code reads as they are, or as the compiler packed them.

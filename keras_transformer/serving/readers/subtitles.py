@@ -32,9 +32,9 @@ class _Text:
 
     begin: int
     end: int
-    lead: str = ""
-    marked: str = ""
-    trail: str = ""
+    lead: str = ""  # marks before the text
+    marked: str = ""  # the text as HTML with numbered tags
+    trail: str = ""  # marks after it
     tags: list[tuple[str, str]] = field(default_factory=list)  # opening and closing tag, by number
 
 
@@ -75,7 +75,7 @@ def _read(content):
         while end > begin + 1 and not lines[end - 1].strip():
             end -= 1
         starts = [i for i in range(begin + 1, end) if _begins(lines, i, begin + 1)]
-        for first, last in zip(starts, [*starts[1:], end], strict=False):  # may be empty
+        for first, last in zip(starts, [*starts[1:], end], strict=False):  # `starts` may be empty
             text = _taken_apart(lines, first, last, is_web)
             if any(map(str.isalpha, re.sub("<[^<>]*>|&[a-z]+;", "", text.marked))):
                 texts.append(text)

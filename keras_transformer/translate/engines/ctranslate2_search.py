@@ -139,7 +139,7 @@ class RowSearch:
     def _expanded(self, rows):
         """Return the rows in which EOS is not among the best tokens right after the prefix.
 
-        In the others, CTranslate2 drops that EOS, and has a beam less than our search.
+        In the other rows, CTranslate2 drops that EOS, so it has one beam fewer than our search.
         """
         kept = []
         for length in sorted({len(row.prefix) for row in rows}):
@@ -177,7 +177,7 @@ class RowSearch:
                 row.found = ends.pop(row).found
 
     def _look(self, rows, ends, length):
-        """Search rows up to a length, and add the beams to their `ends`."""
+        """Let CTranslate2 search rows up to a length, and add the beams to each row's `BeamEnd`."""
         shown = self._shown(rows, length)
         last = [
             (row, end, beam)

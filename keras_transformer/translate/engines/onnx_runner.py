@@ -20,11 +20,11 @@ import numpy as np
 import onnxruntime
 import sentencepiece
 
-NEVER = -1e9
+NEVER = -1e9  # log-probability of tokens that must not follow
 OPTIONS = {
-    "beam_size": 4,  # hypotheses kept
+    "beam_size": 4,  # hypotheses kept at each step
     "length_penalty": 0.6,  # alpha of Wu et al. 2016; higher values favour longer texts
-    "max_extra_length": 50,  # maximum tokens of a translation more than its source has
+    "max_extra_length": 50,  # a translation has at most this many tokens more than its source
     "max_length": None,  # maximum tokens of a translation; None: see max_extra_length
     "scoring": "wu",  # or "transformers": length penalty, end and forced tokens as in that library
     "early_stopping": False,  # whether to end when beam_size hypotheses are finished
