@@ -11,7 +11,7 @@ from typing import Any
 from keras_transformer.config import require
 from keras_transformer.saved.folder import CONFIG
 from keras_transformer.search import TRANSLATE, Search, spelled_out
-from keras_transformer.serving.engines import ExportedEngine, TranslatorEngine
+from keras_transformer.serving.handlers import ExportedHandler, TranslatorHandler
 from keras_transformer.serving.task_models import TaskModel, tasks_of
 from keras_transformer.serving.versions import FIRST, Version, Versions, versions_of
 from keras_transformer.serving.writers import LanguageModel, is_language_model
@@ -25,13 +25,13 @@ Pair = tuple[str, str]
 
 
 class Model:
-    """A loaded translator: its name, folder and language pairs, with an engine for each pair.
+    """A loaded translator: its name, folder and language pairs, with a handler for each pair.
 
     Args:
         name: Name of the model.
         folder: Folder of the model.
         pairs: Maps language pairs in the codes of requests to the model's own codes.
-        make: Function that makes the engine for a pair, in the codes of requests.
+        make: Function that makes the handler for a pair, in the codes of requests.
         default: The pair of requests without languages; None if there is none.
         version: Version of the model.
     """
@@ -48,14 +48,14 @@ class Model:
         self.name, self.folder, self.pairs, self.default = name, folder, pairs, default
         self.version = version
         self._make = make
-        self._engines: dict[Pair, Any] = {}
+        self._handlers: dict[Pair, Any] = {}
 
-    def engine(self, pair: Pair) -> Any:
-        """Return the engine for a language pair in the codes of requests; made on first use."""
-        if pair not in self._engines:
-            self._engines[pair] = engine = self._make(pair)
-            engine.name, engine.version = self.name, self.version.number
-        return self._engines[pair]
+    def handler(self, pair: Pair) -> Any:
+        """Return the handler for a language pair in the codes of requests; made on first use."""
+        if pair not in self._handlers:
+            self._handlers[pair] = handler = self._make(pair)
+            handler.name, handler.version = self.name, self.version.number
+        return self._handlers[pair]
 
     @property
     def search(self) -> dict[str, Any]:
@@ -65,16 +65,16 @@ class Model:
 
     def facts(self) -> dict[str, Any]:
         """Return JSON values that describe the model: a replica sends them to its server."""
-        engine = self.engine(next(iter(self.pairs)))
+        handler = self.handler(next(iter(self.pairs)))
         return dict(
             name=self.name,
             version=self.version,
             folder=str(self.folder),
             pairs=list(self.pairs.items()),
             default=self.default,
-            max_length=engine.max_length,
-            can_attend=engine.can_attend,
-            can_estimate=engine.can_estimate,
+            max_length=handler.max_length,
+            can_attend=handler.can_attend,
+            can_estimate=handler.can_estimate,
         )
 
 
@@ -83,7 +83,7 @@ class Catalogue:
 
     ```python
     catalogue = Catalogue.load(["saved_models/multi30k", "de-fr=serving/tatoeba"])
-    engines = catalogue.route("en", "fr")  # two engines, to run one after the other
+    handlers = catalogue.route("en", "fr")  # two handlers, to run one after the other
     ```
 
     If no model translates between two languages, two models are chained through a third language.
@@ -169,7 +169,7 @@ class Catalogue:
                     model.name, model.version = folder.resolve().name, version
                 if model.name in before:
                     raise ValueError(f"models must have different names, got {model.name!r} twice")
-                loaded = model.engine(next(iter(model.pairs)))
+                loaded = model.handler(next(iter(model.pairs)))
                 loaded.search(loaded.read(["1"])[0], 1)
                 models.append(model)
 
@@ -193,7 +193,7 @@ class Catalogue:
         return sorted(further - {source})
 
     def route(self, source: str, target: str) -> list[Any]:
-        """Return the one or two engines that translate from one language to another.
+        """Return the one or two handlers that translate from one language to another.
 
         If a model has several versions, one is drawn at random, weighted by their shares.
 
@@ -205,12 +205,12 @@ class Catalogue:
         require(source in self._direct, "source", source, f"one of {', '.join(self.sources)}")
         direct = self._direct[source]
         if target in direct:
-            return [direct[target].chosen().engine((source, target))]
+            return [direct[target].chosen().handler((source, target))]
         for middle in sorted(direct):
             second = self._direct.get(middle, {}).get(target)
             if second and source != target:
-                first = direct[middle].chosen().engine((source, middle))
-                return [first, second.chosen().engine((middle, target))]
+                first = direct[middle].chosen().handler((source, middle))
+                return [first, second.chosen().handler((middle, target))]
         accepted = f"one of {', '.join(self.targets(source))} from {source}"
         raise ValueError(f"target must be {accepted}, got {target!r}")
 
@@ -230,8 +230,8 @@ def _exported(folder, pair, exported, options):
     is_version = place.name.isdecimal() and (place / "saved_model.pb").is_file()
     name = (place.parent if is_version else place).name
     version = Version(str(int(place.name))) if is_version else FIRST
-    engine = ExportedEngine(exported, **options)
-    return Model(name, folder, {pair: pair}, lambda pair: engine, pair, version)
+    handler = ExportedHandler(exported, **options)
+    return Model(name, folder, {pair: pair}, lambda pair: handler, pair, version)
 
 
 def _saved(folder, pair, options, precision, engine):
@@ -257,6 +257,6 @@ def _saved(folder, pair, options, precision, engine):
     def make(pair):
         pair_translator = translator.between(*pairs[pair])
         suits = estimator is not None and estimator.suits(pair_translator)
-        return TranslatorEngine(pair_translator, estimator if suits else None, **options)
+        return TranslatorHandler(pair_translator, estimator if suits else None, **options)
 
     return Model(folder.resolve().name, folder, pairs, make, default)

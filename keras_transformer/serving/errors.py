@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from keras_transformer.serving import logs
-from keras_transformer.serving.queue import EngineError
+from keras_transformer.serving.queue import HandlerError
 from keras_transformer.serving.waiting import QueueFullError, TooLargeError
 
 OPENAI_PATHS = tuple(
@@ -94,9 +94,9 @@ def add_handlers(app: FastAPI) -> None:
         request.app.state.service.metrics.refusals.labels("queue").inc()
         return answer(request, 429, f"slow down: {error}", {"Retry-After": "1"})
 
-    @app.exception_handler(EngineError)
+    @app.exception_handler(HandlerError)
     async def spoilt(request, error):
-        logs.log.error("500: an engine failed", exc_info=error)
+        logs.log.error("500: a handler failed", exc_info=error)
         return answer(request, 500, "the server failed: see its log")
 
     @app.exception_handler(ImportError)

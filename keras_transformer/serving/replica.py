@@ -136,6 +136,6 @@ def load(
         model, pair = models.get((name, number)) or next(others, None), tuple(pair)
         if model is None or pair not in model.pairs:
             raise ValueError(f"{name} from {pair[0]} to {pair[1]} was replaced by other models")
-        return getattr(model.engine(pair), method)(*arguments)
+        return getattr(model.handler(pair), method)(*arguments)
 
     return [model.facts() for model in models.values()], compute

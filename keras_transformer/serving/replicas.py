@@ -15,7 +15,7 @@ from keras_transformer.backend import BACKEND
 from keras_transformer.config import require, require_whole
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.serving.catalogue import Catalogue, Model, parse
-from keras_transformer.serving.engines import ReplicaEngine
+from keras_transformer.serving.handlers import ReplicaHandler
 from keras_transformer.serving.replica import COMMAND, Replica
 from keras_transformer.serving.task_models import tasks_of
 from keras_transformer.serving.versions import Version
@@ -241,13 +241,13 @@ def _model(facts, ask):
     pairs = {tuple(codes): names for codes, names in facts["pairs"]}
     tokenizer = load_tokenizer(folder) if facts["can_attend"] else None  # a SavedModel has none
 
-    def engine(pair):
+    def handler(pair):
         pair_tokenizer = tokenizer and tokenizer.between(*pairs[pair])
         limits = facts["max_length"], facts["can_attend"], facts["can_estimate"]
-        return ReplicaEngine(partial(ask, name, version.number, pair), pair_tokenizer, *limits)
+        return ReplicaHandler(partial(ask, name, version.number, pair), pair_tokenizer, *limits)
 
     default = facts["default"] and tuple(facts["default"])
-    return Model(name, folder, pairs, engine, default, version)
+    return Model(name, folder, pairs, handler, default, version)
 
 
 def _checked(devices, count):

@@ -60,7 +60,7 @@ def _add_route(kind: Kind) -> None:
         ]
         check_size(service, [part for x in items for part in ([x] if isinstance(x, str) else x)])
         options = asked.model_dump(exclude={"model", name})
-        if use.items == "texts or pairs":  # texts and pairs get different engines: no common batch
+        if use.items == "texts or pairs":  # texts and pairs get different handlers: no common batch
             options["pairs"] = not isinstance(items[0], str)
         return await _found(service, command, use.found, asked.model, items, **options)
 
@@ -126,9 +126,9 @@ async def searched(
     service: Any, model: TaskModel, task: str, items: Sequence[Any], **options: Any
 ) -> tuple[Any, int]:
     """Return the results of items, computed in batches with other requests, and their tokens."""
-    engine = model.engine(task, **options)
-    items, costs = await service.workers.run(engine.read, items)
-    return await asyncio.wrap_future(service.batcher.submit(engine, items, 1, costs)), sum(costs)
+    handler = model.handler(task, **options)
+    items, costs = await service.workers.run(handler.read, items)
+    return await asyncio.wrap_future(service.batcher.submit(handler, items, 1, costs)), sum(costs)
 
 
 def check_size(service: Any, texts: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Models for tasks on texts, images and recordings besides translation: one engine per task."""
+"""Models for tasks on texts, images and recordings besides translation: one handler per task."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ TASKS: Mapping[str, Task] = {
 
 
 @dataclass(frozen=True)
-class TaskEngine:
-    """An engine for a batcher: a model's object with options; equal engines share batches.
+class TaskHandler:
+    """A handler for a batcher: a model's object with options; equal handlers share batches.
 
     Args:
         name: Name of the task, one of `TASKS`.
@@ -160,9 +160,9 @@ class TaskModel:
             tools[name] = TASKS[name].loader.of(folder, tool.model, tool.tokenizer)
         return cls(folder.resolve().name, tools)
 
-    def engine(self, name: str, **options: Any) -> TaskEngine:
-        """Return the engine for a task with the options of a request."""
-        return TaskEngine(name, self.tools[name], tuple(sorted(options.items())))
+    def handler(self, name: str, **options: Any) -> TaskHandler:
+        """Return the handler for a task with the options of a request."""
+        return TaskHandler(name, self.tools[name], tuple(sorted(options.items())))
 
 
 def tasks_of(folder: Path) -> list[str]:

@@ -33,7 +33,7 @@ class Job:
         next: Index of the first text that no batch has taken.
         left: Number of texts without a result.
         found: The results so far; None for a text without one.
-        model: Name and version of the engine, "" if it has none.
+        model: Name and version of the handler, "" if it has none.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class Job:
         self.future: Future = Future()
         self.arrived = time.monotonic()
         self.next, self.left = 0, len(texts)
-        engine = key[0] if isinstance(key, tuple) else None
-        engine = getattr(engine, "engine", engine)  # jobs on pairs wrap an engine
-        self.model = getattr(engine, "name", ""), getattr(engine, "version", "")
+        handler = key[0] if isinstance(key, tuple) else None
+        handler = getattr(handler, "handler", handler)  # jobs on pairs wrap a handler
+        self.model = getattr(handler, "name", ""), getattr(handler, "version", "")
         self.found: list[Any] = [None] * len(texts)
         self.trace = traces.current.get()
 
