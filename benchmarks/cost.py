@@ -36,9 +36,14 @@ class Size:
 
 @dataclass(frozen=True)
 class Accelerator:
-    """A device: peak bfloat16 FLOP/s, memory and its rate, links in an island, and beyond it.
+    """A device and its connections to others.
 
-    An island is a host with NVLink, or a TPU pod.
+    Args:
+        flops: Peak FLOP/s in bfloat16.
+        memory, memory_rate: Size of the memory, and its bandwidth.
+        link: Bandwidth of a device to others of its island: a host with NVLink, or a TPU pod.
+        island: Number of devices of an island.
+        network: Bandwidth of a device to other islands.
     """
 
     flops: float
@@ -68,20 +73,16 @@ DEVICES = {
 COUNTS = (8, 256)  # devices of the tables
 FLOAT, HALF = 4, 2  # bytes of float32 and bfloat16
 
-# Guesses.
+# Assumptions.
 TRAINING_USE, SEARCH_USE = 0.4, 0.2  # shares of peak FLOP/s
 MEMORY_USE, LINK_USE = 0.6, 0.7  # shares of bandwidths
 LEAST_STEP = 5e-3  # seconds: a thousand kernels one after another, however short
-SENTENCE, TEXT = 30, 1024  # tokens of a sentence on each side, of a language model's text
-ROWS, BEAM = 128, 4  # sentences of a batch in search
-STORE, RESTART = 2e9, 300  # bytes a second into the shared file system; seconds of a restart
-PREEMPTED = 24 * 3600 * 8  # device-seconds between preemptions: hosts of 8 devices last a day
+SENTENCE, TEXT = 30, 1024  # tokens of a sentence (on each side), and of a language model's text
+ROWS, BEAM = 128, 4  # sentences of a batch in a search, and its beam size
 
 # Vaswani et al. 2017, section 5: tokens of each side a step, and steps.
 BATCH, STEPS = 25_000, {"base": 100_000, "big": 300_000}
-LARGER = 16  # times the batch, as Ott et al. 2018 trained
-# Dubey et al. 2024, section 3.3.4: 419 unexpected failures in 54 days on 16,384 H100.
-FAILURES = 16_384 * 54 * 86_400 / 419  # device-seconds between failures
+LARGER = 16  # factor by which Ott et al. 2018 enlarged the batch
 
 
 def parameters(size: Size) -> int:
@@ -167,13 +168,6 @@ def sentences_per_second(size: Size, device: Accelerator, beam: int) -> float:
     return 1 / max(arithmetic, moved / (MEMORY_USE * device.memory_rate))
 
 
-def lost(between: float) -> tuple[float, float, float]:
-    """Return seconds to write LLaMA 7B's checkpoint, between them (Young 1974), and share lost."""
-    write = 3 * FLOAT * parameters(MODELS["LLaMA 7B"]) / STORE
-    interval = math.sqrt(2 * write * between)
-    return write, interval, write / interval + (RESTART + interval / 2) / between
-
-
 def number(value: float, digits: int = 3) -> str:
     """Return a number rounded to so many significant digits."""
     rounded = float(f"{value:.{digits - 1}e}")
@@ -242,22 +236,8 @@ def billion() -> str:
     return table(["", "GB", *DEVICES], rows)
 
 
-def failures() -> str:
-    """Return what failures cost."""
-    rows = []
-    cases = [(n, "fail", FAILURES / n) for n in (COUNTS[1], 16_384)]
-    cases += [(n, "are preempted", PREEMPTED / n) for n in COUNTS]
-    for n, kind, between in cases:
-        write, interval, part = lost(between)
-        cells = [f"{number(between / 3600, 2)} h", f"{number(write, 2)} s"]
-        cells += [f"{number(interval / 60, 2)} min", "all" if part >= 1 else share(part)]
-        rows.append([f"{n:,} that {kind}", *cells])
-    header = ["devices", "time between failures", "to write", "best interval", "time lost"]
-    return table(header, rows)
-
-
 TABLES: dict[str, Callable[[], str]] = {
-    make.__name__: make for make in (models, breaks, wmt14, billion, failures)
+    make.__name__: make for make in (models, breaks, wmt14, billion)
 }
 
 

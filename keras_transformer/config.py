@@ -18,8 +18,8 @@ SHOWN = 500  # maximum characters of a value in an error
 POSITIONS = ("learned", "none", *SINUSOIDS)
 
 
-def require(condition: bool, name: str, value: object, accepted: str) -> None:
-    """Raise ValueError with argument, value and what is accepted, unless the condition holds."""
+def require(condition: object, name: str, value: object, accepted: str) -> None:
+    """Raise ValueError with argument, value and what is accepted, unless the condition is true."""
     if not condition:
         shown = repr(value)
         shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
@@ -64,7 +64,7 @@ class Config:
             require(0 <= values[name] < 1, name, values[name], "in [0, 1)")
         require(values["epsilon"] > 0, "epsilon", values["epsilon"], "above 0")
 
-    def _check_choice(self, name: str, choices: tuple[str, ...]) -> None:
+    def _check_choice(self, name: str, choices: tuple[str | None, ...]) -> None:
         require(getattr(self, name) in choices, name, getattr(self, name), f"one of {choices}")
 
     def _fill_d_ff(self) -> None:
@@ -207,7 +207,7 @@ class TransformerConfig(Config):
     bos_id: int = 2
     eos_id: int | tuple[int, ...] = 3
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self._check_whole("source_vocab_size", "target_vocab_size", "d_model", "d_ff", "num_heads")
         self._check_whole("num_encoder_layers", "num_decoder_layers", "max_length")
         self._check_whole("position_offset", least=0)

@@ -134,7 +134,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         """Return the number of tokens that are not padding, or the sum of their weights."""
         return ops.sum(token_weights(y_true, self.pad_id, sample_weight))
 
-    def _mean(self, loss_BT, y_true, sample_weight):
+    def _mean(self, loss_BT: Any, y_true: Any, sample_weight: Any) -> Any:
         weight_BT = token_weights(y_true, self.pad_id, sample_weight)
         total = replica_sum(ops.sum(weight_BT))
         return ops.sum(loss_BT * weight_BT) / ops.maximum(total, 1e-9)
@@ -176,7 +176,7 @@ class MaskedSquaredError(keras.losses.Loss):
         """Return the number of labelled tokens (label not NaN), or the sum of their weights."""
         return ops.sum(self._weights(y_true, sample_weight))
 
-    def _weights(self, y_true, sample_weight):
+    def _weights(self, y_true: Any, sample_weight: Any) -> Any:
         return token_weights(ops.cast(ops.isnan(y_true), "int32"), 1, sample_weight)
 
     def get_config(self) -> dict[str, Any]:

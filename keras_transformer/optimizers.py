@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -17,6 +18,7 @@ from keras_transformer.backend import (
 )
 from keras_transformer.config import require
 
+Variables = Sequence[keras.Variable]
 DECAYS = ("linear", "cosine", "cooldown")  # these end at zero
 COOLDOWN = 0.2  # share of a run in which "cooldown" falls to zero
 UNDECAYED = ["(^|/)(bias|gamma|beta|scale)$"]  # paths of biases and of the weights of norms
@@ -112,7 +114,9 @@ class Adam(keras.optimizers.Adam):
         if self.weight_decay:
             self.exclude_from_weight_decay(var_names=UNDECAYED)
 
-    def _backend_apply_gradients(self, grads, trainable_variables):
+    def _backend_apply_gradients(
+        self, grads: Sequence[Any], trainable_variables: Variables
+    ) -> None:
         # Keras 3.15 sums the gradients of a TensorFlow strategy's replicas after it has clipped and
         # accumulated them, and inside a `cond`, where TensorFlow cannot. Here they are summed
         # first; the methods below then update each replica's own copies of the variables.
@@ -120,7 +124,9 @@ class Adam(keras.optimizers.Adam):
             grads = replica_sums(grads)
         super()._backend_apply_gradients(grads, trainable_variables)
 
-    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+    def _backend_update_step(
+        self, grads: Sequence[Any], trainable_variables: Variables, learning_rate: Any
+    ) -> None:
         if BACKEND == "tensorflow":
             for gradient, variable in zip(grads, trainable_variables, strict=True):
                 self.update_step(gradient, variable, learning_rate)
@@ -130,13 +136,15 @@ class Adam(keras.optimizers.Adam):
         values = [variable.value for variable in trainable_variables]
         self._update(values, grads, trainable_variables, learning_rate)
 
-    def _backend_increment_gradient_accumulators(self, grads, acc_grads):
+    def _backend_increment_gradient_accumulators(
+        self, grads: Sequence[Any], acc_grads: Variables
+    ) -> None:
         if BACKEND != "tensorflow":
             return super()._backend_increment_gradient_accumulators(grads, acc_grads)
         for gradient, accumulated in zip(grads, acc_grads, strict=True):
             accumulated.assign_add(gradient)
 
-    def _update_model_variables_moving_average(self, trainable_variables):
+    def _update_model_variables_moving_average(self, trainable_variables: Variables) -> None:
         """Update the average with a smaller decay at first, to forget the first weights sooner.
 
         Marian and `tf.train.ExponentialMovingAverage` do the same. With Keras's constant decay, the
@@ -153,7 +161,7 @@ class Adam(keras.optimizers.Adam):
                 share = ops.cast(1 - decay, average.dtype)
                 average.assign(average + share * (ops.convert_to_tensor(variable) - average))
 
-    def _apply_weight_decay(self, variables):
+    def _apply_weight_decay(self, variables: Variables) -> None:
         if BACKEND != "tensorflow" or self.weight_decay is None:
             return super()._apply_weight_decay(variables)
         for variable in filter(self._use_weight_decay, variables):
@@ -164,12 +172,12 @@ class Adam(keras.optimizers.Adam):
             return super().update_step(gradient, variable, learning_rate)
         self._update([variable], [gradient], [variable], learning_rate)
 
-    def _update(self, values, gradients, variables, learning_rate):
+    def _update(self, values: Any, grads: Any, variables: Variables, learning_rate: Any) -> None:
         """Update all weights in one call of PyTorch's kernel."""
         places = [self._get_variable_index(variable) for variable in variables]
         adam_update(
             values,
-            gradients,
+            grads,
             [self._momentums[place].value for place in places],
             [self._velocities[place].value for place in places],
             learning_rate,
@@ -197,19 +205,19 @@ def weigh_batches(optimizer: keras.optimizers.Optimizer) -> None:
     build, apply = optimizer.build, optimizer.apply
     optimizer.accumulated_weights = ()
 
-    def add_weights():
+    def add_weights() -> None:
         shape = dict(shape=(), dtype="float32", aggregation="only_first_replica")
         optimizer.accumulated_weights = (
             optimizer.add_variable(name="batch_weight", initializer="ones", **shape),
             optimizer.add_variable(name="total_weight", **shape),
         )
 
-    def build_with_weights(variables):
+    def build_with_weights(variables: Variables) -> None:
         build(variables)
         if not optimizer.accumulated_weights:
             add_weights()
 
-    def apply_weighted(grads, trainable_variables=None):
+    def apply_weighted(grads: Sequence[Any], trainable_variables: Variables | None = None) -> None:
         if not optimizer.built:
             optimizer.build(trainable_variables)
         weight, total = map(ops.convert_to_tensor, optimizer.accumulated_weights)

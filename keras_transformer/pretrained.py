@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ class PretrainedModel:
     model: keras.Model
     tokenizer: TextTokenizer
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.tokenizer.vocab_size > self.model.config.vocab_size:
             raise ValueError(
                 f"the tokenizer does not match the model: it has {self.tokenizer.vocab_size} "
@@ -186,7 +187,7 @@ def checkpoint_folder(source: str | os.PathLike) -> Path:
     return _whole(source, _config_of(source))
 
 
-def _whole(source, config):
+def _whole(source: str | os.PathLike, config: Path) -> Path:
     hugging_face.read_config(config.parent)  # fails before gigabytes are downloaded
     if Path(source).is_dir():
         return Path(source)
@@ -194,27 +195,27 @@ def _whole(source, config):
     return folder if any(folder.glob("*.safetensors")) else _fetched(os.fspath(source), [PICKLED])
 
 
-def _config_of(source):
+def _config_of(source: str | os.PathLike) -> Path:
     folder = Path(source) if Path(source).is_dir() else _fetched(os.fspath(source), [CONFIG])
     if not (folder / CONFIG).is_file():
         raise FileNotFoundError(f"{source} is not a checkpoint: it has no {CONFIG}")
     return folder / CONFIG
 
 
-def _model(folder, precision, without=()):
+def _model(folder: Path, precision: str | None, without: Iterable[int] = ()) -> keras.Model:
     """Return the model of a folder, in which the tokens in `without` have no probability."""
     model = hugging_face.read_model(folder, precision if precision in FLOATS else "float32")
     if without:
-        bias = next((x for x in model.weights if x.path == "output_bias/bias"), None)
+        weights, path = {x.path: x for x in model.weights}, "output_bias/bias"
         where = f"renormalize_logits of {folder}"
-        require(bias is not None, where, True, "false or null: the model has no bias of logits")
-        value = keras.ops.convert_to_numpy(keras.ops.cast(bias, "float32")).copy()
+        require(path in weights, where, True, "false or null: the model has no bias of logits")
+        value = keras.ops.convert_to_numpy(keras.ops.cast(weights[path], "float32")).copy()
         value[list(without)] = NO_LOGIT
-        bias.assign(value)
+        weights[path].assign(value)
     return in_precision(model, precision, folder) if precision == "int8" else model
 
 
-def _usual_languages(folder, tokenizer):
+def _usual_languages(folder: Path, tokenizer: Any) -> tuple[str | None, str | None]:
     """Return the source and target language that the folder names; None: none that exists.
 
     A target begins with the token of its language, which may be in `generation_config.json`.
@@ -222,8 +223,8 @@ def _usual_languages(folder, tokenizer):
     forced = generation_facts(folder)[0].get("forced_bos_token_id")
     codes = getattr(tokenizer, "languages", {})
     code = next((code for code, i in codes.items() if i == forced), None)
-    options = folder / "tokenizer_config.json"
-    options = read_json(options) if options.is_file() else {}
+    path = folder / "tokenizer_config.json"
+    options = read_json(path) if path.is_file() else {}
     options = options if isinstance(options, dict) else {}
     source = options.get("source_lang") or options.get("src_lang")
     target = code or options.get("target_lang") or options.get("tgt_lang")

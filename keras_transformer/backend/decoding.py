@@ -12,15 +12,19 @@ from keras_transformer.backend.cache import caches_grow
 from keras_transformer.backend.compilation import BACKEND
 
 if BACKEND == "jax":
-    from keras_transformer.backend.jax import decoding as kernels
+    from keras_transformer.backend.jax.decoding import lower_at
+    from keras_transformer.backend.jax.decoding import row_loop as loop_over_rows
 elif BACKEND == "tensorflow":
     import tensorflow as tf
 
-    from keras_transformer.backend.tensorflow import decoding as kernels
+    from keras_transformer.backend.tensorflow.decoding import lower_at
+    from keras_transformer.backend.tensorflow.decoding import row_loop as loop_over_rows
 elif BACKEND == "torch":
     import torch
 
-    from keras_transformer.backend.torch import decoding as kernels
+    from keras_transformer.backend.torch import decoding as torch_kernels
+    from keras_transformer.backend.torch.decoding import lower_at
+    from keras_transformer.backend.torch.decoding import row_loop as loop_over_rows
 
 
 _HIGHEST = 3e38  # float32; above all logits
@@ -39,7 +43,7 @@ def best_tokens(logits: Any, k: int) -> tuple[Any, Any, Any]:
         (..., 1) float32.
     """
     if BACKEND == "torch":
-        return kernels.best_tokens(logits, k)
+        return torch_kernels.best_tokens(logits, k)
     logits = ops.cast(logits, "float32")
     values, tokens = _top_k(logits, k)
     if BACKEND == "jax":  # one fused pass
@@ -116,7 +120,7 @@ def forbid(logits: Any, ids: Any, value: float) -> Any:
     logits_RV = quick.reshape(logits, (-1, quick.shape(logits)[-1]))
     ids_RM = quick.reshape(ids, (-1, quick.shape(ids)[-1]))
     values_RM = quick.where(ids_RM >= 0, value, quick.cast(ids_RM * 0, "float32") + _HIGHEST)
-    lowered = kernels.lower_at(logits_RV, quick.maximum(ids_RM, 0), values_RM)
+    lowered = lower_at(logits_RV, quick.maximum(ids_RM, 0), values_RM)
     return quick.reshape(lowered, quick.shape(logits))
 
 
@@ -136,7 +140,7 @@ def row_loop(turn: Callable, length: Any, done_B: Any, results: Any, alive: Any)
         The final results.
     """
     if BACKEND != "tensorflow" or caches_grow():
-        return kernels.row_loop(turn, length, done_B, results, alive)
+        return loop_over_rows(turn, length, done_B, results, alive)
 
     # XLA in TensorFlow: shapes are static, and a loop is compiled at each call.
     def goes_on(i, done_B, results, alive):

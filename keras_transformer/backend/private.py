@@ -35,9 +35,9 @@ GLOBAL_STATE = _find("keras.src.backend.common", "global_state")
 GET_MASK = _find("keras.src.backend.common.masking", "get_keras_mask")
 # Keras 3.15. Whether a call only infers shapes.
 IN_SYMBOLIC_SCOPE = _find("keras.src.backend.common.symbolic_scope", "in_symbolic_scope")
-GET_DEVICE = TO_TORCH_DTYPE = None
-LINEAR_POINTWISE = REORDER_WEIGHT = INT_MM = FUSED_ADAM = PEEK_TRANSFORM = None
-PACKAGE_LOADER = IN_XLA = None
+_ABSENT: Any = None  # on other backends
+GET_DEVICE = TO_TORCH_DTYPE = PACKAGE_LOADER = IN_XLA = _ABSENT
+LINEAR_POINTWISE = REORDER_WEIGHT = INT_MM = FUSED_ADAM = PEEK_TRANSFORM = _ABSENT
 if BACKEND == "torch":
     # Keras 3.15. Device of new tensors, and PyTorch dtypes by their Keras names.
     GET_DEVICE = _find("keras.src.backend.torch.core", "get_device")

@@ -113,7 +113,7 @@ else:
     def repeat(x: Any, repeats: Any, axis: int) -> Any:
         return torch.repeat_interleave(x, repeats, axis)
 
-    def reshape(x: Any, shape: Sequence[int]) -> Any:
+    def reshape(x: Any, shape: Sequence[Any]) -> Any:
         return x.reshape(shape)
 
     def shape(x: Any) -> tuple[int, ...]:

@@ -40,7 +40,7 @@ class TrainingStopped(Exception):  # noqa: N818 - not an error
 
 
 class Checkpoints(keras.callbacks.Callback):
-    """Saves the full training state after each epoch, resumes from the last one, stops early.
+    """A callback that saves the full training state after each epoch, resumes, and stops early.
 
     A checkpoint is a folder such as `epoch-0007` with weights, optimizer, random states and the
     history of metrics. It is written under another name first, so a kill leaves only complete
@@ -254,7 +254,7 @@ class Checkpoints(keras.callbacks.Callback):
         if self.finished:
             self.model.stop_training = True
 
-    def _write_log(self):
+    def _write_log(self) -> None:
         """Write the history as a CSV file with a row for each epoch."""
         if self.log is None or current().index:  # of several processes, the first reports
             return
@@ -265,7 +265,7 @@ class Checkpoints(keras.callbacks.Callback):
             writer.writeheader()
             writer.writerows(rows)
 
-    def _stops(self, batch):
+    def _stops(self, batch: int | None) -> bool:
         """Return whether to stop now; several processes ask each other every 16 batches."""
         team = current()
         if team.count > 1:
@@ -275,7 +275,7 @@ class Checkpoints(keras.callbacks.Callback):
         return self.stopping
 
 
-def _same_run(folder, saved, asked):
+def _same_run(folder: Path, saved: dict[str, Any], asked: dict[str, Any]) -> None:
     """Raise ValueError if the options of a run differ from those in its checkpoints."""
     differing = sorted(k for k in saved.keys() | asked.keys() if saved.get(k) != asked.get(k))
     if differing:
@@ -293,7 +293,7 @@ def _same_run(folder, saved, asked):
         )
 
 
-def _change(name, then, now):
+def _change(name: str, then: Any, now: Any) -> str:
     if isinstance(then, dict) and isinstance(now, dict):
         fields = sorted(k for k in then.keys() | now.keys() if then.get(k) != now.get(k))
         return ", ".join(_change(f"{name}.{k}", then.get(k), now.get(k)) for k in fields)

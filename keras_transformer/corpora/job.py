@@ -117,7 +117,8 @@ def translate_corpus(
         ValueError: If an option is out of range, a line cannot be read (names file and line), the
             model cannot be loaded, or the folder belongs to another job (names what differs).
         OSError: If the disk is full; nothing of a shard is half-written.
-        ShardError: If shards failed three times; all others are done.
+        ShardError: If shards were given up, because of bad input or after three attempts; all
+            others are done.
     """
     corpus = CorpusOptions.take(options)
     if num_hypotheses is None:
@@ -185,8 +186,7 @@ def score_corpus(
 
     Raises:
         ValueError: See `translate_corpus`; or if parallel files differ in their number of lines.
-        OSError: If the disk is full.
-        ShardError: If shards failed three times; all others are done.
+        OSError, ShardError: See `translate_corpus`.
     """
     corpus = CorpusOptions.take(options)
     Search.of(options, ())

@@ -17,8 +17,8 @@ _CHUNK = 10_000  # pairs that are aligned at a time
 
 
 def align_tokens(
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
+    sources: Sequence[Sequence[int] | np.ndarray],
+    targets: Sequence[Sequence[int] | np.ndarray],
     learn_from: int = 100_000,
 ) -> list[np.ndarray]:
     """Return, for each target token, the index of the source token that it translates.

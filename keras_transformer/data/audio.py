@@ -42,9 +42,12 @@ def read_wav(
     Raises:
         ValueError: If the file is not a 16-bit PCM WAV file, or is truncated.
     """
-    is_open = hasattr(file, "read")
-    name = "the file" if is_open else os.fspath(file)
-    with contextlib.nullcontext(file) if is_open else open(name, "rb") as sound:
+    name = os.fspath(file) if isinstance(file, str | os.PathLike) else "the file"
+    with (
+        open(file, "rb")
+        if isinstance(file, str | os.PathLike)
+        else contextlib.nullcontext(file) as sound
+    ):
         channels, rate, size = _header(sound.read, name)
         data = sound.read(-1 if size is None else size)
     frame = 2 * channels

@@ -210,12 +210,12 @@ def encode_dialogues(
             if len(ids) > max_length:
                 too_long += 1
                 continue
-            for file, values in zip(files, (ids, mask), strict=True):
-                file.append(values)
+            files[0].append(ids)
+            files[1].append(mask)
     if not len(files[0]):
         problem = f"all {too_long} have more than {max_length} tokens" if too_long else "got none"
         raise ValueError(f"data must have at least one dialogue, {problem}")
-    return Dialogues(*(file.read() for file in files), too_long)
+    return Dialogues(files[0].read(), files[1].read(), too_long)
 
 
 def _encoded(paths: Iterable[str | Path], *how: Any) -> Iterator[tuple[Sequence[int], np.ndarray]]:

@@ -97,7 +97,7 @@ class EncodedSide:
                 excess += len(sampled[place])
         return Ragged.pack(sampled)
 
-    def _sampled(self, indices, seed) -> list[Any]:
+    def _sampled(self, indices: np.ndarray, seed: int) -> list[Any]:
         texts = [self._texts[index].tobytes().decode() for index in indices]
         return self._encode(texts, sampling=self.sampling, seed=seed)
 

@@ -92,8 +92,8 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
         except Exception as error:  # a broken file can raise any error
             raise ValueError(f"{path}: {name} must be an image: {error}") from error
         images.append(pixels)
-        same = images[0].shape[:2]
-        require(pixels.shape[:2] == same, f"{path}: the size of {name}", pixels.shape[:2], same)
+        shape, same = pixels.shape[:2], images[0].shape[:2]
+        require(shape == same, f"{path}: the size of {name}", shape, str(same))
         labels.append(PurePosixPath(name).parent.name)
     if not images:
         raise ValueError(f"{path} holds no images")
@@ -127,9 +127,9 @@ def load_images(
         files = [folder / "cifar10-jpeg" / f"{part}.tar.gz" for part in ("train", "test")]
         parts = list(map(read_image_archive, files))
     (images, labels, classes), (test_images, test_labels, test_classes) = parts
-    require(test_classes == classes, "classes of the test images", test_classes, classes)
+    require(test_classes == classes, "classes of the test images", test_classes, str(classes))
     sizes = images.shape[1:], test_images.shape[1:]
-    require(sizes[1] == sizes[0], "the shape of a test image", *sizes[::-1])
+    require(sizes[1] == sizes[0], "the shape of a test image", sizes[1], str(sizes[0]))
     return (images, labels), (test_images, test_labels), classes
 
 

@@ -53,7 +53,7 @@ def read_preferences(path: str | os.PathLike) -> list[Preference]:
             raise ValueError(f"{where}: malformed JSON ({error})") from error
         values = []
         for name in ("prompt", "chosen", "rejected"):
-            value = record.get(name) if isinstance(record, dict) else None
+            value: Any = record.get(name) if isinstance(record, dict) else None
             require(isinstance(value, str), f"{where}: {name}", value, "a text")
             values.append(value)
         _, chosen, rejected = values
@@ -164,13 +164,13 @@ class PreferenceBatches:
 
     def _apart(self, rows, S, T):
         """Return inputs with prompts as sources and answers as targets, and the labels."""
-        source_ids = self._prompts.take(np.array([at for at, _ in rows]))
+        prompts = self._prompts.take(np.array([at for at, _ in rows]))
         target_ids = np.full((len(rows), T), self.pad_id, "int32")
         labels_RT = np.full_like(target_ids, NO_LABEL)
         for row, (_, answer) in enumerate(rows):
             labels_RT[row, : len(answer)] = answer
             target_ids[row, : len(answer)] = [self.bos_id, *answer[:-1]]
-        source_ids = source_ids.padded(len(rows), S, self.pad_id)
+        source_ids = prompts.padded(len(rows), S, self.pad_id)
         return {"source_ids": source_ids, "target_ids": target_ids}, labels_RT
 
     def dataset(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Any:

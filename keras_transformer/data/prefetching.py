@@ -103,7 +103,7 @@ class _StreamIterator(grain.DatasetIterator):
             self._ahead = None
 
 
-def _ahead(make, first_step, stop, num_workers) -> Iterator[Any]:
+def _ahead(make: Callable, first_step: int, stop: int, num_workers: int) -> Iterator[Any]:
     """Yield the results for the steps, made ahead of time by workers or by a thread."""
     made = _made_by_worker if num_workers else _made
     dataset = grain.MapDataset.range(first_step, stop).map(functools.partial(made, make))
@@ -145,8 +145,11 @@ def _begin_worker():
         # Ctrl-C reaches all processes of a terminal; the training process ends the workers.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "this is a worker's process"
+
     def end():
-        multiprocessing.parent_process().join()
+        parent.join()
         os._exit(1)  # a regular exit of grain 0.2 waits forever for room in its queue
 
     threading.Thread(target=end, daemon=True).start()

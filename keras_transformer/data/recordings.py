@@ -52,9 +52,9 @@ def read_spoken_digits(path: str | Path, sample_rate: int = 8000) -> list[Record
     for name, content in read_tar(path):
         if not name.endswith(".wav"):
             continue
-        facts = re.search(r"(\d)_([^_/]+)_(\d+)\.wav$", name)
-        require(bool(facts), f"names in {path}", name, "of the form 7_theo_12.wav")
-        digit, speaker, take = facts.groups()
+        facts = re.findall(r"(\d)_([^_/]+)_(\d+)\.wav$", name)
+        require(facts, f"names in {path}", name, "of the form 7_theo_12.wav")
+        digit, speaker, take = facts[0]
         try:
             samples, _ = read_wav(io.BytesIO(content), sample_rate)
         except ValueError as error:

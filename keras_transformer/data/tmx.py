@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from xml.parsers import expat
 
 
@@ -42,7 +42,7 @@ def read_tmx(file: BinaryIO, path: str | Path, *languages: str) -> list[tuple[st
 
 
 class _Handlers:
-    """Collects pairs from the events of an XML parser (TMX 1.4b: body, tu, tuv, seg)."""
+    """A collector of pairs from the events of an XML parser (TMX 1.4b: body, tu, tuv, seg)."""
 
     def __init__(self, languages: tuple[str, ...]):
         self.wanted = languages
@@ -85,6 +85,6 @@ class _Handlers:
                 return text
         return None
 
-    def refuse_entity(self, name: str, *_) -> None:
+    def refuse_entity(self, name: str, *_: Any) -> None:
         # A declared entity can expand a small file to gigabytes, or include another file.
         raise ValueError(f"entity {name!r}: only the five predefined entities of XML are read")

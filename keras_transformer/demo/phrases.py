@@ -251,6 +251,6 @@ class Draw(Random):
             return Phrase(f"in {count} {unit}", f"in {zahl} {einheit}", "time")
         if "clock" in uses and self.random() < 0.5 and (chance < 0.3 or not far):
             clock = inflection.clock(self.whole(1, 12), self.pick(MINUTES))
-            day = (english, german) if self.random() < 0.7 else ("", "")
-            english, german = both(day, clock)
+            date = (english, german) if self.random() < 0.7 else ("", "")
+            english, german = both(date, clock)
         return Phrase(english, german, "time")

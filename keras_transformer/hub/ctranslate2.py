@@ -78,11 +78,11 @@ def specification(
     spec = transformer_spec.TransformerSpec.from_config(
         (config.num_encoder_layers, config.num_decoder_layers),
         config.num_heads,
-        pre_norm=is_t5 or config.norm_first,
+        pre_norm=getattr(config, "norm_first", True),
         activation=getattr(common_spec.Activation, ACTIVATIONS[config.activation]),
-        layernorm_embedding=not is_t5 and config.norm_embeddings,
+        layernorm_embedding=getattr(config, "norm_embeddings", False),
         relative_attention_bias=is_t5,
-        ffn_glu=is_t5 and config.gated,
+        ffn_glu=getattr(config, "gated", False),
         rms_norm=is_t5,
     )
     spec.decoder.num_heads = np.dtype("int16").type(_heads(config, "decoder"))
@@ -93,7 +93,7 @@ def specification(
     spec.config.add_source_bos = spec.config.add_source_eos = False
     spec.config.decoder_start_token = target_pieces[config.bos_id]
     spec.config.bos_token = target_pieces[config.bos_id]
-    spec.config.eos_token = target_pieces[config.eos_id]
+    spec.config.eos_token = target_pieces[config.eos_ids[0]]
     if unk_id is not None:
         spec.config.unk_token = target_pieces[unk_id]
     spec.config.layer_norm_epsilon = config.epsilon
@@ -108,7 +108,7 @@ def _heads(config, side):
 
 
 class _Filler:
-    """Copies the weights of a model into a specification."""
+    """A copier of a model's weights into a specification."""
 
     def __init__(self, config, weights, is_t5):
         self.config, self.weights, self.is_t5 = config, weights, is_t5

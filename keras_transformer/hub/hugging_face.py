@@ -29,7 +29,7 @@ def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
     Raises:
         ValueError: If the family is not supported; lists those that are.
     """
-    kind = config.get("model_type")
+    kind: Any = config.get("model_type")
     is_known = isinstance(kind, str) and kind in FAMILIES
     require(is_known, f"model_type in {where}", kind, f"one of {sorted(FAMILIES)}")
     names = config.get("architectures")

@@ -74,7 +74,7 @@ def read_peft(folder: str | os.PathLike, model: Any) -> Adapter:
     rank, alpha = theirs.get("r"), theirs.get("lora_alpha")
     require_whole(f"r in {path}", rank, 1)
     require(is_number(alpha), f"lora_alpha in {path}", alpha, "a number")
-    scale = alpha / (rank**0.5 if theirs.get("use_rslora") else rank)  # type: ignore[operator]
+    scale = alpha / (rank**0.5 if theirs.get("use_rslora") else rank)
 
     arrays = read_weights(Path(folder, WEIGHTS), foreign=True)
     arrays = {

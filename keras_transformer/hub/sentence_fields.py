@@ -5,7 +5,7 @@ from __future__ import annotations
 from keras_transformer.system.foreign_fields import FieldTable
 
 # Fields of the classes of sentence-transformers 6.2 and of their older versions.
-_NONE = (None, {})
+_NONE: tuple[None, dict] = (None, {})
 _PER_CALL = dict.fromkeys(
     (
         "processing_kwargs", "query_length", "document_length", "query_expansion", "model_args",

@@ -216,22 +216,20 @@ def _step(kind, place, width):
         return Step("normalize")
     if kind == "LayerNorm":
         facts = OF_LAYER_NORM.read_from(path)
-        shapes = {"norm.weight": (width,), "norm.bias": (width,)}
         _require_width(facts, "dimension", width, path)
-        tensors = _tensors(place, shapes)
+        tensors = _tensors(place, {"norm.weight": (width,), "norm.bias": (width,)})
         return Step(
             "layer_norm", weights=dict(gamma=tensors["norm.weight"], beta=tensors["norm.bias"])
         )
     facts = OF_DENSE.read_from(path)
     _require_width(facts, "in_features", width, path)
-    out, bias, residual = (
-        facts.get(name, usual)
-        for name, usual in (("out_features", None), ("bias", True), ("use_residual", False))
-    )
+    usual: dict[str, Any] = dict(out_features=None, bias=True, use_residual=False)
+    out, bias, residual = ({**usual, **facts}[name] for name in usual)
     require(type(out) is int and out > 0, f"out_features in {path}", out, "a whole number above 0")
     name = facts.get("activation_function", "torch.nn.modules.activation.Tanh")
     require(name in _ACTIVATIONS, f"activation_function in {path}", name, f"in {[*_ACTIVATIONS]}")
-    shapes = {"linear.weight": (out, width)} | ({"linear.bias": (out,)} if bias else {})
+    shapes: dict[str, tuple[int, ...]] = {"linear.weight": (out, width)}
+    shapes |= {"linear.bias": (out,)} if bias else {}
     if residual and out != width:
         shapes["residual.weight"] = (out, width)
     names = {"linear.weight": "kernel", "linear.bias": "bias", "residual.weight": "residual"}

@@ -31,7 +31,7 @@ from keras_transformer.text.tokenizer import checked_texts, round_up
 
 
 class CausalLM:
-    """Continues texts with a GPT, a LLaMA, a Gemma or any other model with `prefill`.
+    """A language model that continues texts: a GPT, LLaMA, Gemma or other model with `prefill`.
 
     ```python
     writer = CausalLM.load("saved_models/shakespeare")

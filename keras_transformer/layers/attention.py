@@ -27,7 +27,6 @@ from keras_transformer.backend import (
 )
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.head_groups import FusedDense, scaled_queries
-from keras_transformer.layers.layer import Layer
 from keras_transformer.layers.linear_attention import LinearAttentionMixin
 from keras_transformer.layers.options import AttentionOptions
 from keras_transformer.layers.recording import is_recorded, record
@@ -60,7 +59,7 @@ def dot_product_attention(
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class MultiHeadAttention(LinearAttentionMixin, Layer):
+class MultiHeadAttention(LinearAttentionMixin):
     """MultiHead(Q, K, V) = Concat(head_1 ... head_N) W^O (section 3.2.2).
 
     Self-attention makes queries, keys and values in one fused projection. Cross-attention makes
@@ -102,7 +101,7 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
     """
 
     @property
-    def mask_sources(self) -> Mapping[str, str]:  # type: ignore[override]
+    def mask_sources(self) -> Mapping[str, str]:  # type: ignore[override]  # by instance
         """Maps `attention_mask` to the call argument that holds the masked keys; see `Layer`."""
         return {"attention_mask": "memory" if self.cross_attention else "query"}
 
@@ -250,7 +249,7 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
             )
         return self._output(attended_BNTH, query), cache
 
-    def _for_each_head(self, cache):
+    def _for_each_head(self, cache: Mapping[str, Any]) -> tuple[Any, Any]:
         """Return keys and values (B, N, S, H): each of the K heads repeated for its query heads."""
         groups = self.num_heads // self.num_kv_heads
         pair = cache["key"], cache["value"]
@@ -268,7 +267,7 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
             raise ValueError("memory must be None in self-attention (cross_attention=False)")
         rows = quick.shape(query)[0]
         query_BNTH, key_BNTH, value_BNTH = self._split(self.query_key_value, query, rows)
-        if self.options.qk_norm:
+        if self.query_norm and self.key_norm:
             query_BNTH, key_BNTH = self.query_norm(query_BNTH), self.key_norm(key_BNTH)
         if rotation is not None:
             query_BNTH, key_BNTH = rotate(query_BNTH, rotation), rotate(key_BNTH, rotation)
@@ -287,12 +286,12 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
                 raise ValueError("memory or cache must be given in cross-attention, got neither")
             rows = quick.shape(memory)[0]
             key_BNSH, value_BNSH = self._split(self.key_value, memory, rows)
-            key_BNSH = self.key_norm(key_BNSH) if self.options.qk_norm else key_BNSH
+            key_BNSH = self.key_norm(key_BNSH) if self.key_norm else key_BNSH
             cache = {"key": key_BNSH, "value": value_BNSH}
         # In a search, the K beams of a sentence are K queries to its single copy of keys and
         # values: (B, K, D) becomes (B, N, K, H).
         query_BNTH = self._heads(self.query(query), quick.shape(cache["key"])[0], self.num_heads)
-        query_BNTH = self.query_norm(query_BNTH) if self.options.qk_norm else query_BNTH
+        query_BNTH = self.query_norm(query_BNTH) if self.query_norm else query_BNTH
         return self._rescaled(query_BNTH), cache
 
     def _rescaled(self, query_BNTH):

@@ -125,7 +125,7 @@ class DirectCalls:
                 return call(*arguments, **options)
         arguments, options = self._with_masks(arguments, options)
         with direct_calls(self) if direct else contextlib.nullcontext():
-            return super().__call__(*arguments, **options)  # type: ignore[misc]
+            return super().__call__(*arguments, **options)  # type: ignore[misc]  # Keras's
 
     def _direct_call(self):
         """Return what a direct call needs: dtype policy, compute dtype, whether it is quantized.
@@ -148,7 +148,7 @@ class DirectCalls:
     def add_weight(self, shape: Any = None, initializer: Any = None, **options: Any) -> Any:
         """Add a weight like `keras.layers.Layer.add_weight`; inside `skip_init` it is zeros."""
         initial = initializer if _outer.initializes else ClaimedZeros()
-        return super().add_weight(shape, initial, **options)  # type: ignore[misc]
+        return super().add_weight(shape, initial, **options)  # type: ignore[misc]  # Keras's
 
 
 @contextlib.contextmanager
@@ -196,7 +196,7 @@ class Layer(DirectCalls, keras.layers.Layer):
     def __new__(cls, *arguments: Any, **named: Any) -> Self:
         """Make a layer; for an unknown argument, raise TypeError with the one probably meant."""
         if cls.__init__.__module__.startswith(__name__.partition(".")[0]):  # not a user's subclass
-            refuse_unknown(cls.__name__, named, _keywords(cls))  # type: ignore[arg-type]
+            refuse_unknown(cls.__name__, named, _keywords(cls))  # type: ignore[arg-type]  # a class is hashable
         return super().__new__(cls, *arguments, **named)
 
     def __init__(self, **kwargs: Any):

@@ -16,6 +16,7 @@ import keras
 from keras import ops
 
 from keras_transformer.backend import Pattern, masked_by, quick
+from keras_transformer.layers.layer import Layer
 from keras_transformer.layers.recording import is_recorded, record
 
 CHUNK = 128  # queries and keys whose weights are computed as a matrix
@@ -144,8 +145,8 @@ def _causal(query, key, value):
     return quick.reshape(total, (rows, heads, -1, total.shape[-1]))[:, :, :length]
 
 
-class LinearAttentionMixin:
-    """A mixin for `MultiHeadAttention`: linear attention, for its option `kernel`."""
+class LinearAttentionMixin(Layer):
+    """Base class of `MultiHeadAttention`: linear attention, for its option `kernel`."""
 
     def _build_kernel(self, head_dim):
         self.directions = None

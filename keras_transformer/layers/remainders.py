@@ -59,7 +59,7 @@ class WithRemainder:
             remainder: Whether to keep the remainder of "int8", too.
         """
         whole = self.whole_matrix() if remainder else None
-        super().quantize(mode, type_check=False, config=config)  # type: ignore[misc]
+        super().quantize(mode, type_check=False, config=config)  # type: ignore[misc]  # Keras's
         if whole is None:
             return
         rounded, scale = self._rounded_and_scale()
@@ -82,7 +82,7 @@ class WithRemainder:
     @property
     def variable_serialization_spec(self) -> dict[Any, list[str]]:
         """Names of the attributes that Keras saves, by quantization mode."""
-        spec = super().variable_serialization_spec  # type: ignore[misc]
+        spec = super().variable_serialization_spec  # type: ignore[misc]  # Keras's
         if self.remainder is None:
             return spec
         return {**spec, "int8": [*spec["int8"], "remainder"]}

@@ -212,8 +212,8 @@ class Rotary(Layer):
         self.scaling = None if scaling is None else dict(scaling)
         self.kind = (self.scaling or {}).get("rope_type")
         self.limit = None
-        if self.kind in ("dynamic", "longrope"):
-            self.limit = int(scaling["original_max_position_embeddings"])  # type: ignore[index]
+        if self.scaling and self.kind in ("dynamic", "longrope"):
+            self.limit = int(self.scaling["original_max_position_embeddings"])
         rate, self.factor = rates(head_dim, theta, scaling)
         self.rates = rate.astype("float32")
         self.built = True
@@ -233,6 +233,7 @@ class Rotary(Layer):
 
     def _rates_of(self, lengths_B1T1):
         """Return the rates (B, 1, T, H / 2) of tokens in sequences of these lengths."""
+        assert self.limit and self.scaling, "other kinds have one set of rates"
         rates_of_short = constant(self.rates)
         if self.kind == "longrope":
             long, _ = rates(self.head_dim, self.theta, self.scaling, self.limit + 1)

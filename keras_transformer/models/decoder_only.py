@@ -155,9 +155,9 @@ class DecoderOnly(VocabularyModel):
         If sequences may outgrow the rotary rates of short ones, each step is computed twice from
         the first token on, with the short and with the long rates, each with its own caches.
         """
-        if not crosses:
-            return {"caches": None}
         limit = self.decoder.length_limit
+        if not crosses or limit is None:
+            return {"caches": None}
         lengths = {"caches": limit, "long_caches": limit + 1}
         return {name: quick.full((1, 1), x, dtype="int32") for name, x in lengths.items()}
 

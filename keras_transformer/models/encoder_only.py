@@ -156,7 +156,7 @@ class EncoderOnly(VocabularyModel):
         # Hidden from Keras: as a tracked layer it would change the paths of saved weights.
         self._transform: Any = functools.partial(head.transform) if is_masked_lm else None
         self.output_layer = embedding.tokens if is_masked_lm else None
-        self._bias_layer = head.output_bias if is_masked_lm else None
+        self._bias_layer: Any = head.output_bias if is_masked_lm else None
         self._policy = policy
         self._has_types = has_types
 

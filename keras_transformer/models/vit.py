@@ -111,7 +111,7 @@ class ViT(ConfiguredModel):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         embedding = PatchEmbedding(
             config.d_model,
-            config.image_size,  # type: ignore[arg-type]
+            config.image_size,  # type: ignore[arg-type]  # a pair now
             config.patch_size,
             dropout=config.dropout,
             distillation=config.distillation != "none",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from keras import ops
@@ -79,5 +80,5 @@ def coverage(weights_TS: np.ndarray) -> float:
     return float(np.log(np.clip(weights_TS.sum(axis=0), LEAST, 1.0)).sum())
 
 
-def _array(x):
+def _array(x: Any) -> np.ndarray:
     return ops.convert_to_numpy(ops.cast(x, "float32"))

@@ -58,10 +58,12 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
             length = length + ops.shape(prefix)[1]
         first_ids = quick.full((rows, 1), config.bos_id, dtype="int32")
         sizes = dict(first_ids=first_ids, length=length + 1, beam_size=beam_size)
-        to_search_id = int  # identity: without a shortlist, a search has the model's ids
+        # Identity: without a shortlist, a search has the model's ids.
+        to_search_id: Callable[[int], int] = int
         if search.shortlist:  # the ids of the search are places in the list of their row
             ids = source[model.source_name]
-            allowed = allowed_ids(ids, *shortlist, special_ids, prefix)
+            candidates, frequent = shortlist
+            allowed = allowed_ids(ids, candidates, frequent, special_ids, prefix)
             sizes["allowed_ids_BA"], to_search_id = allowed, special_ids.index
             prefix = None if prefix is None else places_of(prefix, allowed)
         logits, state, step = model.prefill(**source, **sizes)
@@ -88,7 +90,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
         if not search.shortlist:
             return loop
 
-        def result(results):
+        def result(results: Any) -> tuple[Any, Any]:
             ids, scores = loop.result(results)
             rows = ops.reshape(ids, (ops.shape(ids)[0], -1))
             return ops.reshape(gather(allowed, rows, axis=1), ops.shape(ids)), scores
@@ -130,7 +132,7 @@ def generation_loop(
         )
 
         # Finished rows hold -1, which is not a token; the step needs a valid one.
-        def next_step(token_ids, *arguments):
+        def next_step(token_ids: Any, *arguments: Any) -> Any:
             return step(ops.maximum(token_ids, 0), *arguments)
 
         past = token_ids
@@ -164,7 +166,7 @@ def transcription_function(model: Speech, search: Transcription, room: int, begu
     """
     config = model.config
 
-    def find(inputs, first_ids):
+    def find(inputs: Mapping[str, Any], first_ids: Any) -> Any:
         logits, state, step = model.prefill(
             **inputs, first_ids=first_ids, length=begun + room, beam_size=search.beam_size
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +149,7 @@ def read_config(
     some_text = "a non-empty string", lambda x: isinstance(x, str) and x != ""
     text_or_none = "a non-empty string or null", lambda x: x is None or some_text[1](x)
 
-    def check(name, accepted, is_accepted):
+    def check(name: str, accepted: str, is_accepted: Callable[[Any], bool]) -> None:
         value = config.get(name)
         require(is_accepted(value), f'"{name}" in {folder / CONFIG}', value, accepted)
 
@@ -165,7 +165,7 @@ def read_config(
     return config
 
 
-def _require_file(folder, what, name):
+def _require_file(folder: Path, what: str, name: str) -> None:
     if not (folder / name).is_file():
         raise ValueError(f"{folder} is not a saved {what}: it has no {name}")
 

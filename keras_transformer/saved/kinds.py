@@ -27,7 +27,8 @@ class Kind:
         problem: `problem_type` that its model must have; such a model is of no other kind, except
             one with `any_head`. None: any `problem_type`.
         use: Declaration from which the command and the route are made; None: they have their own
-            code.
+            code, as the command does not answer line by line, or the route has the form of
+            another API.
     """
 
     what: str

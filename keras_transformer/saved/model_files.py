@@ -117,10 +117,10 @@ def config_of(model: ConfiguredModel, config: Mapping[str, Any]) -> Any:
     Raises:
         TypeError, ValueError: If it is not.
     """
-    return type(model).config_class.from_dict(dict(config["model"]))  # type: ignore[attr-defined]
+    return type(model).config_class.from_dict(dict(config["model"]))
 
 
-def _whole(path):
+def _whole(path: Path) -> ConfiguredModel:
     """Return the model in a `.keras` file, after checking its sizes against its weights."""
     try:
         kind, config = _kind_and_config(path)
@@ -135,7 +135,7 @@ def _whole(path):
     raise ValueError(f"{path} is a {name:.100}, not a model of keras_transformer")
 
 
-def _kind_and_config(path):
+def _kind_and_config(path: Path) -> tuple[type[ConfiguredModel] | None, dict[str, Any]]:
     """Return the class of the model in a `.keras` file, if it is one of ours, and its config."""
     with zipfile.ZipFile(path) as archive:
         size = archive.getinfo(CONFIG).file_size
@@ -184,7 +184,7 @@ def count_parameters(folder: str | os.PathLike) -> int:
         raise unreadable(path, error) from error
 
 
-def _sizes_of_weights(path):
+def _sizes_of_weights(path: Path) -> list[int]:
     """Return the number of elements of each weight in a `.keras` file.
 
     Raises:
@@ -193,7 +193,7 @@ def _sizes_of_weights(path):
     """
     sizes, claimed = [], []
 
-    def add(name, entry):
+    def add(name: str, entry: Any) -> None:
         claimed.append(entry.nbytes if isinstance(entry, h5py.Dataset) else 0)
         is_weight = not re.search(r"seed_generator|/vars/format$", name)
         # uint8 arrays are the remainders of weights that are counted already.

@@ -150,13 +150,13 @@ async def attention(request: Request) -> AttentionResponse:
     source, _ = _source(service, asked.source, [asked.q])
     target = service.catalogue.code(asked.target)
     _check_pair(key, source, target)
-    engines = service.catalogue.route(source, target)
-    if len(engines) > 1 or not engines[0].can_attend:
+    handlers = service.catalogue.route(source, target)
+    if len(handlers) > 1 or not handlers[0].can_attend:
         raise HTTPException(
             400, f"attention from {source} to {target} needs a single saved translator"
         )
     fields = await answers.attend(
-        service.batcher, service.workers, engines[0], asked.q, asked.translation
+        service.batcher, service.workers, handlers[0], asked.q, asked.translation
     )
     return AttentionResponse(**fields)
 
@@ -239,15 +239,15 @@ async def _translated(service, key, texts, source, target, kind, alternatives, i
     _check_pair(key, source, target)
     if source == target and source in service.catalogue.sources:
         return [answers.Translated([text]) for text in texts]
-    engines = service.catalogue.route(source, target)
+    handlers = service.catalogue.route(source, target)
     workers = service.file_workers if is_file else service.workers
     if kind == "html":
         translations = await answers.translate_html(
-            service.batcher, workers, engines, source, texts
+            service.batcher, workers, handlers, source, texts
         )
         return [answers.Translated([text]) for text in translations]
     return await answers.translate_texts(
-        service.batcher, workers, engines, source, texts, alternatives, estimates=not is_file
+        service.batcher, workers, handlers, source, texts, alternatives, estimates=not is_file
     )
 
 

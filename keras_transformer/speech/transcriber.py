@@ -31,7 +31,7 @@ TASKS = ("transcribe", "translate")
 
 
 class Transcriber:
-    """Transcribes recordings with a Whisper, or a model of `training.speech_recognition`.
+    """A transcriber of recordings: a Whisper, or a model of `training.speech_recognition`.
 
     ```python
     transcriber = load_pretrained("openai/whisper-tiny")
@@ -235,7 +235,7 @@ class Transcriber:
     def first_ids(self, language: str | None, task: str = "transcribe") -> list[int]:
         """Return the ids that the decoder's input begins with: BOS, and Whisper's special tokens.
 
-        If `language` is None, the place of its token holds 0.
+        If `language` is None, the id at the position of its token is 0.
 
         Args:
             language: Language code, or None.

@@ -110,8 +110,8 @@ class EncoderTask:
         """
         encoded = self.tokenizer.encode(texts, special=special)
         long = [i for i, text in enumerate(texts) if self._is_long(encoded[i], text, strict)]
-        options = dict(special=special, max_length=self.max_length)
-        cut = self.tokenizer.encode([texts[i] for i in long], **options)  # type: ignore[arg-type]
+        options: dict[str, Any] = dict(special=special, max_length=self.max_length)
+        cut = self.tokenizer.encode([texts[i] for i in long], **options)
         for i, ids in zip(long, cut, strict=True):
             encoded[i] = ids
         return encoded
@@ -133,8 +133,9 @@ class EncoderTask:
             i for i, encoding in enumerate(encoded) if self._is_long(encoding[0], pairs[i], strict)
         ]
         if long:
-            options = dict(max_length=self.max_length, strategy="longest_first")
-            cut = self.tokenizer.encode_pairs([pairs[i] for i in long], **options)  # type: ignore[arg-type]
+            cut = self.tokenizer.encode_pairs(
+                [pairs[i] for i in long], self.max_length, strategy="longest_first"
+            )
             for i, encoding in zip(long, cut, strict=True):
                 encoded[i] = encoding
         return [x[0] for x in encoded], [x[1] for x in encoded]

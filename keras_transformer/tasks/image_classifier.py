@@ -22,7 +22,7 @@ from keras_transformer.tasks.labels import (
 
 
 class ImageClassifier(ImageTask):
-    """Classifies images with a ViT that `training.image_classification` or `import` saved.
+    """An image classifier: a ViT that `training.image_classification` or `import` saved.
 
     ```python
     classifier = ImageClassifier.load("saved_models/vit-mnist")
@@ -54,7 +54,7 @@ class ImageClassifier(ImageTask):
 
     def classify(
         self, images: Images, *, threshold: float | None = None, batch_size: int = 32
-    ) -> list[list[Label]] | list[list[Value]]:
+    ) -> list[list[Label] | list[Value]]:
         """Return the classes of each image with their probabilities, the most probable first.
 
         If the model is a regression, return a `Value` for each class instead, in their order.

@@ -11,7 +11,7 @@ from keras_transformer.tasks.similarity import unit
 
 
 class ImageEmbedder(ImageTask):
-    """Computes a vector for each image, usually with a ViT without a classifier.
+    """An image embedder: a vector for each image, usually by a ViT without a classifier.
 
     ```python
     embedder = ImageEmbedder.load("saved_models/vit-in21k")

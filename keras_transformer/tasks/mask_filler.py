@@ -31,7 +31,7 @@ class Candidate:
 
 
 class MaskFiller(EncoderTask):
-    """Predicts masked tokens with a model that `training.masked_language_model` or `import` saved.
+    """A predictor of masked tokens that `training.masked_language_model` or `import` saved.
 
     ```python
     filler = MaskFiller.load("saved_models/bert")

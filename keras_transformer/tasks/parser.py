@@ -17,12 +17,12 @@ from keras_transformer.text import WordTokenizer
 from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.translate.translator import Translator
 
-MAX_EXTRA_LENGTH = 180  # symbols of a tree besides its words
+MAX_EXTRA_LENGTH = 180  # default maximum number of symbols of a tree besides its words
 BESIDES_WORDS = 4  # tokens that the shortest tree needs: two brackets, BOS and EOS
 
 
 class Parser:
-    """Finds the phrase-structure tree of each sentence with a model that `training.parsing` saved.
+    """A parser of sentences into phrase-structure trees, that `training.parsing` saved.
 
     ```python
     parser = Parser.load("saved_models/parser")
@@ -120,6 +120,6 @@ class Parser:
         """
         model, tokenizer, _ = load_with_sides(folder, "parser", precision)
         try:
-            return cls(model, tokenizer)  # type: ignore[arg-type]
+            return cls(model, tokenizer)  # type: ignore[arg-type]  # it checks them
         except ValueError as error:
             raise ValueError(f"{folder} is not a saved parser: {error}") from error

@@ -15,7 +15,7 @@ from keras_transformer.saved.kinds import kind_of
 from keras_transformer.tasks.encoder_task import EncoderTask
 
 LONGEST = 30  # default maximum of an answer, in tokens
-STRIDE = 128  # default distance of windows, in tokens
+STRIDE = 128  # default distance from the start of a window to that of the next, in tokens
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Answer:
 
 
 class QuestionAnswerer(EncoderTask):
-    """Finds answers in passages with a model that `training.question_answering` or `import` saved.
+    """A finder of answers in passages that `training.question_answering` or `import` saved.
 
     ```python
     answerer = QuestionAnswerer.load("saved_models/answers")

@@ -27,7 +27,7 @@ QUERIES, CANDIDATES = "query", ("document", "passage", "corpus")
 
 
 class TextEmbedder(EncoderTask):
-    """Computes a vector for each text, such that similar texts have similar vectors.
+    """A text embedder: a vector for each text, such that similar texts have similar vectors.
 
     ```python
     embedder = TextEmbedder.load("saved_models/all-MiniLM-L6-v2")

@@ -30,7 +30,7 @@ class WordValue:
 
 
 class TokenRegressor(WordTask):
-    """Predicts a number for each word, such as its reading time, or the exposure of a residue.
+    """A predictor of a number for each word, such as its reading time, or a residue's exposure.
 
     ```python
     regressor = TokenRegressor.load("saved_models/reading-times")

@@ -33,7 +33,7 @@ class Entity:
 
 
 class TokenTagger(WordTask):
-    """Finds entities with a model that `training.token_classification` or `import` saved.
+    """A finder of entities that `training.token_classification` or `import` saved.
 
     ```python
     tagger = TokenTagger.load("saved_models/entities")

@@ -56,8 +56,7 @@ def encoded_pairs(
         pairs, max_length, strategy: See `TextTokenizer.encode_pairs`.
     """
     pairs = [
-        # The number of texts in a pair is checked below.
-        tuple(checked_texts(pair, f"pairs[{i}]"))  # type: ignore[misc]
+        tuple(checked_texts(pair, f"pairs[{i}]"))  # type: ignore[misc]  # two texts, see below
         for i, pair in enumerate(pairs)
     ]
     for i, pair in enumerate(pairs):

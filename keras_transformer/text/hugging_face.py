@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,7 @@ def _read_pieces(folder, config, kind, options):
         ids = _json(folder / "vocab.json")
         if sorted(ids.values()) != list(range(len(ids))):
             raise ValueError(f"{folder / 'vocab.json'} must have each id from 0 on exactly once")
-        codes = WMT21 if options.get("language_codes") == "wmt21" else M2M100
+        codes: Sequence[str] = WMT21 if options.get("language_codes") == "wmt21" else M2M100
         pieces, names = sorted(ids, key=ids.get), {code: f"__{code}__" for code in codes}
     else:
         pieces = [*FAIRSEQ, *model_pieces[3:]]

@@ -43,7 +43,7 @@ def _model() -> Any:
 
 
 class LanguageIdentifier:
-    """Identifies the language of a text from its bytes (Lui and Baldwin 2012, py3langid).
+    """An identifier of a text's language from its bytes (Lui and Baldwin 2012, py3langid).
 
     All known languages are candidates, unless `restrict` is called.
 

@@ -68,7 +68,7 @@ def replaced(text: str, names: Mapping[str, str]) -> str:
 
 
 class Quotation:
-    """Replaces special tokens in the messages of a chat by marks while a template is rendered.
+    """Marks that replace special tokens in the messages of a chat while a template is rendered.
 
     So special tokens that the template writes are distinguished from those in messages.
 

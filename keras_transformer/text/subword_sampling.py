@@ -117,7 +117,7 @@ def _draw(choices: list[tuple[int, float]], total: float, random: Callable[[], f
 
 
 class SubwordSampler:
-    """Encodes texts with random segmentations under a SentencePiece model.
+    """An encoder of texts with random segmentations under a SentencePiece model.
 
     Args:
         processor: The model; its special, byte and unused pieces are never matched with text.

@@ -88,7 +88,7 @@ class Frame(NamedTuple):
 
 
 class Tokenizer(abc.ABC):
-    """Converts text to ids and back, for the source and the target language of a translator.
+    """A tokenizer: text to ids and back, for a translator's source and target language.
 
     Attributes:
         shared: Whether both languages share one vocabulary.

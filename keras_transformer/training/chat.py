@@ -57,6 +57,7 @@ def train(
         row_length: Tokens per row; longer dialogues are left out.  [default: 1024, or the model's
             max_length if that is less]
     """
+    assert run.start_from is not None, "it is required"
     start, new_tokens = with_chat_template(read_start(run.start_from))
     limit = start.model.config.max_length
     length = min(LENGTH, limit) if row_length is None else row_length

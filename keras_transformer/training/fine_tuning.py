@@ -20,7 +20,8 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 
 ADAPTER_FOLDER = "adapter"  # inside the folder of a run with LoRA
 # Options, with their defaults, of tasks whose model comes from `encoder_for`.
-ENCODER = dict(start_from=None, lora_rank=0, vocab_size=8000, d_model=128, num_heads=4)
+ENCODER: dict[str, Any] = dict(start_from=None, lora_rank=0, vocab_size=8000)
+ENCODER |= dict(d_model=128, num_heads=4)
 
 
 def read_encoder(
@@ -182,6 +183,7 @@ def fine_tuned_vit(
     config = dataclasses.replace(sized.config, num_classes=num_classes, dropout=dropout)
     model = ViT(config, dtype=precision)
     trained = {weight.path: weight for weight in sized.weights}
+    assert model.head is not None, "there are classes"
     head = {weight.path for weight in model.head.weights}
     for weight in model.weights:
         if weight.path not in head:

@@ -48,7 +48,8 @@ def with_chat_template(writer: CausalLM) -> tuple[CausalLM, bool]:
         return writer, False
     tokens = NAMED[TEMPLATE][1]
     tokenizer = writer.tokenizer.with_special_tokens(tokens)
-    config, ids = writer.model.config, [tokenizer.id_of(token) for token in tokens]
+    config, pieces = writer.model.config, tokenizer.pieces()
+    ids = [pieces[token] for token in tokens]
     size = max(config.vocab_size, max(ids) + 1)
     if size > config.vocab_size:
         size = -(-size // 8) * 8

@@ -60,7 +60,8 @@ def read_text(
     Raises:
         ValueError: If a file is missing or broken, or no pair is left.
     """
-    cleaning = dict(max_words=options.max_words, max_length_ratio=options.max_length_ratio)
+    cleaning: dict[str, Any] = dict(max_words=options.max_words)
+    cleaning["max_length_ratio"] = options.max_length_ratio
     if options.corpora:
         for name, paths in files.items():
             accepted = "left out: the recipe names its corpora"
@@ -209,6 +210,5 @@ def _corpus(options, data_folder, files):
         pairs[name] = read_pairs(*paths, **languages) if paths else []
     tests = {"test": pairs["test"]} if pairs["test"] else {}
     train_pairs = pairs["train"][: options.train_size]
-    return Corpus(
-        "files", *languages.values(), train_pairs, pairs["validation"], tests, has_documents=True
-    )
+    sides = options.source_language, options.target_language
+    return Corpus("files", *sides, train_pairs, pairs["validation"], tests, has_documents=True)

@@ -19,7 +19,7 @@ from keras_transformer.tasks.token_tagger import TokenTagger
 from keras_transformer.training.fine_tuning import ENCODER, batches_for, encoder_for
 from keras_transformer.training.task import TaskRun, task
 
-WORDS = ENCODER | dict(  # options of the flows that train on words
+WORDS: dict[str, Any] = ENCODER | dict(  # options of the flows that train on words
     num_layers=2,
     dropout=0.3,
     max_length=192,

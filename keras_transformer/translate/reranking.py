@@ -35,7 +35,7 @@ GRID = (0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1, 1.5, 2, 3, -0.1, -0.2, -0.5, -
 
 @dataclass(frozen=True)
 class Reranker:
-    """Chooses among translations by a weighted sum of features, computed by several models.
+    """A reranker: chooses among translations by a weighted sum of features of several models.
 
     Examples are the noisy channel, log p(y|x) + a log p(x|y) + b log p(y) (Yee et al. 2019; Ng et
     al. 2019, section 4.4), and the reranking of GNMT (Wu et al. 2016, section 7). The features of a

@@ -94,14 +94,13 @@ class Adapter:
         products = {}
         for name in names:
             layer = name.rpartition("/")[0]
-            pair = arrays.pop(name), arrays.pop(f"{layer}/{_B}", None)
-            is_product = pair[1] is not None and pair[0].ndim == pair[1].ndim == 2
-            is_product = is_product and pair[0].shape[1] == pair[1].shape[0]
+            a_DR, b_RF = arrays.pop(name), arrays.pop(f"{layer}/{_B}", np.empty(0))
+            is_product = a_DR.ndim == b_RF.ndim == 2 and a_DR.shape[1] == b_RF.shape[0]
             require(is_product, f"{path}: {layer}", "other arrays", "the two factors of a product")
-            products[f"{layer}/kernel"] = pair
+            products[f"{layer}/kernel"] = a_DR, b_RF
         has_base = base is not None and base.ndim == 2 and base.shape[1] == SAMPLES
         require(has_base and len(products) > 0, str(path), "another file", "an adapter")
-        return cls(products, arrays, base, rank, alpha)  # type: ignore[arg-type]
+        return cls(products, arrays, base, rank, alpha)  # type: ignore[arg-type]  # numbers, see above
 
     @staticmethod
     def size_of(folder: str | os.PathLike) -> int:

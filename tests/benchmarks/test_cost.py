@@ -85,13 +85,6 @@ def test_a_search_fits_its_device():
     assert needs < min(x.memory for x in cost.DEVICES.values())
 
 
-def test_the_best_interval_loses_least():
-    write, best, least = cost.lost(90_000)
-    intervals = np.linspace(best / 4, best * 4, 1001)
-    shares = write / intervals + (cost.RESTART + intervals / 2) / 90_000
-    assert shares.min() == pytest.approx(least)
-
-
 def test_the_page_has_the_tables_of_the_script(monkeypatch, tmp_path, capsys):
     text = PAGE.read_text("utf-8")
     assert all(f"<!-- table: {name} -->" in text for name in cost.TABLES)

@@ -131,12 +131,12 @@ def real_tokens(labels_BT: torch.Tensor, pad_id: int) -> tuple[torch.Tensor, tor
 
 def at_all_places(
     results: Sequence[torch.Tensor], labels_BT: torch.Tensor, real_M: torch.Tensor | None
-) -> list[torch.Tensor]:
+) -> tuple[torch.Tensor, ...]:
     """Return results of the places of `real_tokens` in the shape of the labels, else zeros."""
     if real_M is not None:
         size = labels_BT.numel()
         results = [x.new_zeros(size).index_copy(0, real_M, x) for x in results]
-    return [x.view(labels_BT.shape) for x in results]
+    return tuple(x.view(labels_BT.shape) for x in results)
 
 
 def projected_cross_entropy(
@@ -145,7 +145,7 @@ def projected_cross_entropy(
     labels_BT: torch.Tensor,
     label_smoothing: float,
     pad_id: int,
-) -> list[torch.Tensor]:
+) -> tuple[torch.Tensor, ...]:
     """Kernel of `backend.projected_cross_entropy`; on a CPU it also skips padding in products."""
     hidden_ND = hidden_BTD.reshape(-1, hidden_BTD.shape[-1])
     labels_N, real_M = real_tokens(labels_BT, pad_id)

@@ -93,8 +93,8 @@ def attention(
         kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
         # It requires contiguous rows, which its callers in PyTorch ensure.
         inputs = (query_BNTH, key_BNSH, value_BNSH)
-        inputs = (x if x.stride(-1) == 1 else x.contiguous() for x in inputs)
-        return kernel(*inputs, is_causal=causal, attn_mask=bias)[0]
+        rows = (x if x.stride(-1) == 1 else x.contiguous() for x in inputs)
+        return kernel(*rows, is_causal=causal, attn_mask=bias)[0]
     if not by_products and (not on_cpu or dtype == torch.float32):
         return torch.nn.functional.scaled_dot_product_attention(
             query_BNTH, key_BNSH, value_BNSH, attn_mask=bias, is_causal=causal

@@ -169,10 +169,13 @@ def tensor_of(x: Any) -> torch.Tensor:
     return private.own_value(x) if isinstance(x, keras.Variable) else ops.convert_to_tensor(x)
 
 
+_NONE: tuple[int | None, dict[Any, Any]] = None, {}
+
+
 def kept(variable: keras.Variable, dtype: torch.dtype, make: Callable) -> Any:
     """Return `make(value in dtype)`, cached until the variable changes."""
     value = tensor_of(variable)
-    version, forms = getattr(value, "_keras_transformer_forms", (None, None))
+    version, forms = getattr(value, "_keras_transformer_forms", _NONE)
     now = private.version_of(value)
     if version is None or version != now:
         forms = {}

@@ -45,7 +45,7 @@ _ALIGNMENT = 64  # bytes; vectors that lie across two lines of a cache take twic
 
 
 class Packages:
-    """Compiles functions over a model, each once for all later processes.
+    """A compiler of functions over a model, each once for all later processes.
 
     Args:
         model: The model, whose weights the code reads as they are, or as the compiler packed them.
@@ -174,7 +174,7 @@ def _name_of_weights(archive):
 
 def _digest(numbers):
     values = keras.ops.convert_to_numpy(numbers)
-    return hashlib.sha256(np.ascontiguousarray(values)).hexdigest()
+    return hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
 
 
 def _require_compiler():
@@ -194,7 +194,7 @@ def _carrier(x):
 
 def _variables_of(function, example):
     """Return the variables that a function reads."""
-    read = {}
+    read: dict[int, keras.Variable] = {}
 
     class Reading(keras.StatelessScope):
         def get_current_value(self, variable):

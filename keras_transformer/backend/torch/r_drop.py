@@ -94,7 +94,7 @@ def projected_r_drop(
     label_smoothing: float,
     alpha: float,
     pad_id: int,
-) -> list[torch.Tensor]:
+) -> tuple[torch.Tensor, ...]:
     """Kernel of `backend.projected_r_drop`; on a CPU it also skips padding in products."""
     hidden_2ND = hidden_2BTD.reshape(2, -1, hidden_2BTD.shape[-1])
     labels_N, real_M = real_tokens(labels_BT, pad_id)

@@ -20,7 +20,7 @@ class NotRecordableError(RuntimeError):
 
 
 class Recorder:
-    """Captures functions as CUDA graphs, which share the memory of their intermediate results."""
+    """A recorder of functions as CUDA graphs, which share the memory of intermediate results."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -98,7 +98,7 @@ def recorder_of(device: int) -> Recorder:
 
 
 class _Constants(TorchFunctionMode):
-    """Makes tensors of numbers on the GPU, and caches those of arrays: graphs cannot copy them."""
+    """A maker of tensors on the GPU that caches those of arrays: graphs cannot copy them."""
 
     def __init__(self):
         super().__init__()

@@ -74,7 +74,7 @@ def _config(
     shared: bool = True,
     config_class: type[TransformerConfig] = TransformerConfig,
     **family: Any,
-):
+) -> TransformerConfig:
     """Return our config, with the fields that all of these families share."""
     # Without a tied output, each side may have a table of its own.
     has_own = not theirs["tie_word_embeddings"] and not {_ENCODER, _DECODER}.isdisjoint(names)
@@ -162,7 +162,7 @@ def write_sides(config: Any, names: Mapping[str, str]) -> dict[str, Any]:
         names: Fields of our config and the fields of theirs that have the same value.
     """
     decoder = config.decoder_sizes
-    return write_same(config, names | PAIR_NAMES) | dict(
+    return write_same(config, {**names, **PAIR_NAMES}) | dict(
         is_encoder_decoder=True,
         decoder_ffn_dim=decoder["d_ff"],
         decoder_attention_heads=decoder["num_heads"],
@@ -187,13 +187,15 @@ def file_of(config: TransformerConfig, kind: str) -> dict[str, Any]:
     return theirs
 
 
-def _attention(ours: str, theirs: str, heads: int, key_bias: bool, cross: bool = False):
+def _attention(
+    ours: str, theirs: str, heads: int, key_bias: bool, cross: bool = False
+) -> list[Rule]:
     query, key, value = (f"{theirs}.{name}_proj" for name in "qkv")
     rules = dense(f"{ours}/output", f"{theirs}.out_proj")
-    parts, fused = (query, key, value), f"{ours}/query_key_value"
+    parts, fused = [query, key, value], f"{ours}/query_key_value"
     if cross:
         rules += dense(f"{ours}/query", query)
-        parts, fused = (key, value), f"{ours}/key_value"
+        parts, fused = [key, value], f"{ours}/key_value"
     fused_heads = (heads,) * len(parts)
     biases = tuple(f"{x}.bias" if key_bias or x != key else None for x in parts)
     rules += dense(fused, *parts, bias=False, heads=fused_heads)

@@ -38,8 +38,8 @@ _LAYER = {
     "feed_forward_norm/norm": "output_layer_norm",
 }
 _SIZES = ("vocab_size", "dim", "hidden_dim", "n_layers", "n_heads", "max_position_embeddings")
-_SHARED = ("is_encoder_decoder", "tie_word_embeddings", "architectures", "id2label", "num_labels")
-_SHARED += ("problem_type",)
+_SHARED: tuple[str, ...] = ("is_encoder_decoder", "tie_word_embeddings", "architectures")
+_SHARED += ("id2label", "num_labels", "problem_type")
 _FIELDS = {name: FIELDS[name] for name in _SHARED} | dict.fromkeys(_SIZES, size())
 _FIELDS |= dict(activation=activation("gelu"), dropout=rate(0.1), seq_classif_dropout=rate(0.2))
 

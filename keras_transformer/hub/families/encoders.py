@@ -133,7 +133,7 @@ class Names:
     def of_ours(self) -> dict[str, str]:
         """Map from fields of our config to their fields."""
         more = dict(activation="hidden_act", head="architectures", labels="id2label")
-        return TOKEN_NAMES | more | self.sizes
+        return TOKEN_NAMES | more | dict(self.sizes)
 
     @property
     def heads(self) -> dict[str, str]:
@@ -240,7 +240,7 @@ def embeddings(
         path, name = f"embedding/{ours}", f"{prefix}.embeddings.{name}"
         if ours == "norm":
             rules += norm(path, name)
-        elif ours != "types" or getattr(config, "num_types", 0):
+        elif ours != "types" or getattr(config, "num_types", 0) > 0:
             rules += table(path, name)
     return rules
 

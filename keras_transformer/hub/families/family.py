@@ -14,6 +14,7 @@ from keras_transformer.config import require
 from keras_transformer.hub.families import general_fields
 from keras_transformer.hub.families.fields import ACTIVATIONS, Field, complete
 from keras_transformer.layers.head_groups import fuse, unfuse
+from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.system.foreign_fields import FieldTable
 
 
@@ -73,17 +74,17 @@ class Rule:
                     raise ValueError(f"{name} must have the shape {expected}, got {part.shape}")
             part = np.split(part, count)[number] if count > 1 else part
             parts[name] = self._ours(part)
-        for name, order in zip(self.theirs, self.orders, strict=False):
-            if order is not None:
-                parts[name] = parts[name][..., order]
+        for theirs, order in zip(self.theirs, self.orders, strict=False):
+            if theirs is not None and order is not None:
+                parts[theirs] = parts[theirs][..., order]
         first = parts[self.names[0]]
-        parts = [np.zeros_like(first) if name is None else parts[name] for name in self.theirs]
+        arrays = [np.zeros_like(first) if name is None else parts[name] for name in self.theirs]
         if not self.heads:
-            return parts[0]
-        if len(parts) == 1:
+            return arrays[0]
+        if len(arrays) == 1:
             ends = np.cumsum(self.heads)[:-1] * first.shape[-1] // sum(self.heads)
-            parts = np.split(first, ends, axis=-1)
-        return fuse(parts, self.heads[-1])
+            arrays = np.split(first, ends, axis=-1)
+        return fuse(arrays, self.heads[-1])
 
     def give(self, value: np.ndarray) -> dict[str, np.ndarray]:
         """Return the checkpoint's tensors by name, made from our weight."""
@@ -147,7 +148,7 @@ class Family:
         architectures: Names of classes in `transformers` whose weights fit. (): any.
     """
 
-    model: type
+    model: type[ConfiguredModel]
     config: Callable[[Mapping[str, Any], Iterable[str]], Any]
     rules: Callable[[Any], list[Rule]]
     config_file: Callable[[Any], dict[str, Any]]

@@ -47,8 +47,8 @@ SIDE_SYNONYMS = dict(
     num_hidden_layers="encoder_layers",
 )
 REQUIRED = object()
-LAYERS = ("n_layer", "n_layers", "num_layers", "num_hidden_layers", "num_decoder_layers")
-LAYERS += ("encoder_layers", "decoder_layers")
+LAYERS: tuple[str, ...] = ("n_layer", "n_layers", "num_layers", "num_hidden_layers")
+LAYERS += ("num_decoder_layers", "encoder_layers", "decoder_layers")
 MOST_LAYERS = 1000  # lists of layers are made before the weights show how many there are
 
 

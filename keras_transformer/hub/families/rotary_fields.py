@@ -25,7 +25,7 @@ def read_rotary_dim(theirs: Mapping[str, Any], head_dim: int, default: float) ->
         ValueError: If `partial_rotary_factor` is out of range.
     """
     name = "partial_rotary_factor"
-    fields = theirs | (theirs["rope_scaling"] or theirs["rope_parameters"] or {})
+    fields = {**theirs, **(theirs["rope_scaling"] or theirs["rope_parameters"] or {})}
     share = fields.get(name, default)
     require(is_number(share) and 0 < share <= 1, name, share, "a number above 0 and at most 1")
     return None if share == 1 else int(head_dim * share)
