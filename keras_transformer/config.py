@@ -1,4 +1,4 @@
-"""Base class of configs: validation, and conversion to and from plain values."""
+"""Checks of values; the base class of configs, and the config of the Transformer."""
 
 from __future__ import annotations
 

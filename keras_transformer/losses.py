@@ -1,4 +1,4 @@
-"""Losses of tokens, and of pairs of answers of which one is preferred."""
+"""Losses of tokens, of numbers for tokens, and of pairs of answers of which one is preferred."""
 
 from __future__ import annotations
 
@@ -193,12 +193,12 @@ def alignment_loss(weights_BTS: Any, alignment_BT: Any, counts_BT: Any) -> Any:
 
     Args:
         weights_BTS: Weights of one attention head; rows sum to 1.
-        alignment_BT: Place of the source token that each target token translates; below 0: none,
+        alignment_BT: Index of the source token that each target token translates; below 0: none,
             and the token adds nothing to the sum.
-        counts_BT: Boolean, whether a target token counts in the division: it is not padding.
+        counts_BT: Boolean, whether a target token counts in the mean, as all but padding do.
     """
-    places_BT1 = ops.expand_dims(ops.maximum(alignment_BT, 0), -1)
-    weight_BT = ops.cast(ops.take_along_axis(weights_BTS, places_BT1, axis=-1)[..., 0], "float32")
+    indices_BT1 = ops.expand_dims(ops.maximum(alignment_BT, 0), -1)
+    weight_BT = ops.cast(ops.take_along_axis(weights_BTS, indices_BT1, axis=-1)[..., 0], "float32")
     loss_BT = -ops.log(ops.maximum(weight_BT, 1e-9)) * ops.cast(alignment_BT >= 0, "float32")
     num_tokens = replica_sum(ops.sum(ops.cast(counts_BT, "float32"))) / num_replicas()
     return ops.sum(loss_BT) / ops.maximum(num_tokens, 1e-9)

@@ -1,4 +1,4 @@
-"""Learning rate schedule and optimizer of the paper."""
+"""Learning rate schedule and optimizer of the paper; weights of accumulated batches."""
 
 from __future__ import annotations
 
@@ -173,13 +173,13 @@ class Adam(keras.optimizers.Adam):
         self._update([variable], [gradient], [variable], learning_rate)
 
     def _update(self, values: Any, grads: Any, variables: Variables, learning_rate: Any) -> None:
-        """Update all weights in one call of PyTorch's kernel."""
-        places = [self._get_variable_index(variable) for variable in variables]
+        """Update weights with the kernel of PyTorch, which takes all in one call, or TensorFlow."""
+        indices = [self._get_variable_index(variable) for variable in variables]
         adam_update(
             values,
             grads,
-            [self._momentums[place].value for place in places],
-            [self._velocities[place].value for place in places],
+            [self._momentums[i].value for i in indices],
+            [self._velocities[i].value for i in indices],
             learning_rate,
             ops.convert_to_tensor(self.iterations) + 1,
             self.beta_1,
@@ -192,12 +192,12 @@ def weigh_batches(optimizer: keras.optimizers.Optimizer) -> None:
     """Make an optimizer that accumulates gradients weight each batch of an update.
 
     Keras's optimizers average the gradients of the batches, each the gradient of a mean over
-    tokens. From now on this is a weighted average. The weight of each batch is assigned to
-    `weight_variable(optimizer)` before it; the default is 1. With numbers of tokens as weights, the
-    average is the gradient of one batch of all rows. Gradients are clipped after the average. An
-    optimizer that does not accumulate stays as it is.
+    tokens. From now on this is a weighted average. Assign the weight of each batch to
+    `weight_variable(optimizer)` before its gradients are applied; the default is 1. With numbers of
+    tokens as weights, the average is the gradient of one batch of all rows. Gradients are clipped
+    after the average. An optimizer that does not accumulate stays as it is.
     """
-    # A LossScaleOptimizer has the optimizer inside.
+    # A `LossScaleOptimizer` wraps the optimizer that accumulates.
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     steps = optimizer.gradient_accumulation_steps
     if not steps or hasattr(optimizer, "accumulated_weights"):

@@ -270,7 +270,10 @@ _INSTEAD = {
 
 
 def merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a folder with those of a caller, which take precedence."""
+    """Return the options of a folder with those of a caller, which take precedence.
+
+    An option of the caller also removes the one that it replaces; `beam_size` only if above 1.
+    """
     gone = {y for x, y in _INSTEAD.items() if given.get(x) and (x != "beam_size" or given[x] > 1)}
     return {**{name: x for name, x in defaults.items() if name not in gone}, **given}
 

@@ -8,7 +8,7 @@ from keras_transformer.backend.cache import (
     attend_cache,
     cache_places,
     caches_grow,
-    last_places,
+    last_positions,
     minimum,
     new_cache,
     write_cache,

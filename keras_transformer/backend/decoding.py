@@ -54,7 +54,7 @@ def best_tokens(logits: Any, k: int) -> tuple[Any, Any, Any]:
 
 
 def _top_k(x, k):
-    """Return `quick.top_k`, which TensorFlow and XLA compute slowly for many numbers.
+    """Return the result of `quick.top_k`, which TensorFlow and XLA compute slowly if V is large.
 
     The k best are in the k groups with the highest maxima, which one pass finds.
     """
@@ -69,11 +69,11 @@ def _top_k(x, k):
     within_RkC = gather(x_RGC, quick.expand_dims(chosen_Rk, -1), axis=1)
     candidates_RC = quick.reshape(within_RkC, (-1, k * _GROUP))
     candidates_RC = quick.concatenate([candidates_RC, x_RV[:, groups * _GROUP :]], axis=1)
-    values_Rk, place_Rk = quick.top_k(candidates_RC, k)
-    group_Rk = gather(chosen_Rk, quick.minimum(place_Rk // _GROUP, k - 1), axis=1)
-    is_rest_Rk = place_Rk >= k * _GROUP
-    rest_Rk = place_Rk + (groups - k) * _GROUP
-    token_Rk = quick.where(is_rest_Rk, rest_Rk, group_Rk * _GROUP + place_Rk % _GROUP)
+    values_Rk, choice_Rk = quick.top_k(candidates_RC, k)
+    group_Rk = gather(chosen_Rk, quick.minimum(choice_Rk // _GROUP, k - 1), axis=1)
+    is_rest_Rk = choice_Rk >= k * _GROUP
+    rest_Rk = choice_Rk + (groups - k) * _GROUP
+    token_Rk = quick.where(is_rest_Rk, rest_Rk, group_Rk * _GROUP + choice_Rk % _GROUP)
     shape = (*quick.shape(x)[:-1], k)
     return quick.reshape(values_Rk, shape), quick.reshape(token_Rk, shape)
 
@@ -102,7 +102,7 @@ def at(x: Any, i: Any) -> Any:
 
 
 def put(x: Any, value: Any, i: Any) -> Any:
-    """Return x (..., L) with `value` (...) at place i, a number or a scalar."""
+    """Return x (..., L) with `value` (...) at index i, a number or a scalar tensor."""
     if BACKEND == "torch" and not torch.is_tensor(i):
         return torch.select_scatter(x, value, -1, i)
     is_there_L = quick.arange(quick.shape(x)[-1], dtype="int32") == i

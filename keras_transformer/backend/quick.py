@@ -88,8 +88,8 @@ else:
 
     def expand_dims(x: Any, axis: int | Sequence[int]) -> Any:
         axes = (axis,) if isinstance(axis, int) else axis
-        for place in axes:
-            x = x.unsqueeze(place)
+        for number in axes:
+            x = x.unsqueeze(number)
         return x
 
     def full(shape: Sequence[int], fill_value: Any, dtype: Any) -> Any:

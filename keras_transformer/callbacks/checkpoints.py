@@ -71,8 +71,9 @@ class Checkpoints(keras.callbacks.Callback):
     Attributes:
         stopping: Set it to True, for example in a signal handler, to end `fit` with
             `TrainingStopped` after the current batch. The state inside the epoch is saved in
-            `unfinished`; after the last batch of an epoch, `fit` ends at the end of the epoch. Of
-            several processes, all end after the same batch, at most 16 batches later.
+            the checkpoint `unfinished`; after the last batch of an epoch, `fit` ends at the end of
+            the epoch. Of several processes, all end after the same batch, at most 16 batches
+            later.
 
     Raises:
         ValueError: If an argument is out of range, or the checkpoints in the folder are broken or
@@ -105,7 +106,7 @@ class Checkpoints(keras.callbacks.Callback):
         self.stopping = False
         self.history: list[dict[str, float]] = []
         self._random_state: dict[str, np.ndarray] | None = None
-        self._step, self._seconds = 0, 0.0  # done in the epoch of `unfinished`
+        self._step, self._seconds = 0, 0.0  # of the unfinished epoch, from its checkpoint
         if checkpoint := latest(self.folder):
             state = read_state(checkpoint)
             _same_run(self.folder, state["run"], self.run)
@@ -266,7 +267,7 @@ class Checkpoints(keras.callbacks.Callback):
             writer.writerows(rows)
 
     def _stops(self, batch: int | None) -> bool:
-        """Return whether to stop now; several processes ask each other every 16 batches."""
+        """Return whether to stop; several processes agree every 16 batches and after an epoch."""
         team = current()
         if team.count > 1:
             if batch is not None and (batch + 1) % _ASKED:

@@ -203,8 +203,8 @@ class DisentangledEncoder(Encoder):
 
     def call(self, x: Any, attention_mask: Any = None, training: bool = False) -> Any:  # type: ignore[override]  # other arguments
         most = self.table["max_distance"]
-        places = quick.arange(quick.shape(x)[1], dtype="int32")
-        distance_TS = quick.expand_dims(places, 1) - quick.expand_dims(places, 0)
+        positions = quick.arange(quick.shape(x)[1], dtype="int32")
+        distance_TS = quick.expand_dims(positions, 1) - quick.expand_dims(positions, 0)
         rows_TS = quick.take(
             ops.convert_to_tensor(self.rows), ops.clip(distance_TS, -most, most) + most, axis=0
         )

@@ -46,7 +46,7 @@ def skip_init(most: float = math.inf) -> Iterator[None]:
 
     Args:
         most: Maximum number of elements of all new weights and tables together, as `claim` counts
-            them.
+            them; by default there is no maximum.
     """
     before = _outer.initializes, _outer.room
     _outer.initializes, _outer.room = False, min(most, _outer.room)
@@ -60,7 +60,7 @@ def claim(*shape: int) -> None:
     """Count the elements of a weight or table before it is allocated.
 
     Raises:
-        ValueError: If all elements so far are more than the maximum of `skip_init`.
+        ValueError: If all elements so far exceed the maximum of the active `skip_init`.
     """
     size = math.prod(shape)
     if size > _outer.room:
@@ -100,7 +100,7 @@ def replacing_weights() -> Iterator[None]:
 
 
 class DirectCalls:
-    """A mixin for layers: a call from inside another layer with it goes straight to `call`.
+    """A mixin for layers: a call from inside another such layer goes straight to `call`.
 
     Before each `call`, Keras casts arguments, looks for masks, fills in `training` and more. This
     takes 80 microseconds, longer than the arithmetic of a small model, and is not needed inside a
@@ -182,9 +182,8 @@ def _keywords(cls):
 class Layer(DirectCalls, keras.layers.Layer):
     """Base class of the layers in this package.
 
-    Masks are call arguments. If one is not given, the mask that Keras attached to the output of
-    `Masking` or `Embedding(mask_zero=True)` is used, which is also attached to the output of this
-    layer.
+    Masks are call arguments. If one is not given, the layer uses the mask that Keras attached to
+    its input (`Masking`, `Embedding(mask_zero=True)`), and Keras attaches it to the output, too.
     """
 
     # Maps each call argument that is a mask of keys to the argument that holds these keys.
@@ -194,7 +193,7 @@ class Layer(DirectCalls, keras.layers.Layer):
     options: Any = MappingProxyType({})  # their values, or other arguments by name
 
     def __new__(cls, *arguments: Any, **named: Any) -> Self:
-        """Make a layer; for an unknown argument, raise TypeError with the one probably meant."""
+        """Make a layer; for an unknown argument, raise TypeError that suggests a name."""
         if cls.__init__.__module__.startswith(__name__.partition(".")[0]):  # not a user's subclass
             refuse_unknown(cls.__name__, named, _keywords(cls))  # type: ignore[arg-type]  # a class is hashable
         return super().__new__(cls, *arguments, **named)

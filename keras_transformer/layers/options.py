@@ -62,8 +62,8 @@ class AttentionOptions(Options):
 
     Args:
         num_heads: N; must divide the width of the query, unless `head_dim` is given.
-        num_kv_heads: K, the number of key and value heads, each shared by N / K query heads
-            (Ainslie et al. 2023; K = 1: Shazeer 2019); None: N.
+        num_kv_heads: G, the number of key and value heads, each shared by N / G query heads
+            (Ainslie et al. 2023; G = 1: Shazeer 2019); None: N.
         head_dim: H; None: D / N.
         use_bias: Whether the projections add a bias.
         qkv_bias: Whether the projections to queries, keys and values add a bias; None: the value
@@ -85,7 +85,7 @@ class AttentionOptions(Options):
             positions attend to, regardless of the window.
 
     Raises:
-        ValueError: If K does not divide N, the window is below 1, `global_tokens` below 0,
+        ValueError: If G does not divide N, the window is below 1, `global_tokens` below 0,
             `query_scale` or `soft_cap` is not above 0, the kernel is unknown, or a kernel comes
             with an option that needs the products of queries and keys: `window`, `global_tokens`,
             `query_scale`, `soft_cap`.
@@ -142,7 +142,7 @@ class FeedForwardOptions(Options):
     Args:
         d_ff: Width of the hidden layer.
         activation: Activation of the hidden layer, a Keras name or "gelu_tanh".
-        gated: Whether the hidden layer has a gate.
+        gated: Whether the hidden layer is multiplied by a gate, see `FeedForward`.
         use_bias: Whether the projections add a bias.
     """
 

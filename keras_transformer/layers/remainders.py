@@ -88,7 +88,7 @@ class WithRemainder:
         return {**spec, "int8": [*spec["int8"], "remainder"]}
 
     def _rounded_and_scale(self):
-        """Return the matrix in whole numbers, as float32, and its scale along the same axes."""
+        """Return the int8 matrix as float32, and its scale, which broadcasts with it."""
         rounded = ops.convert_to_numpy(getattr(self, self.matrix_name)).astype("float32")
         scale = ops.convert_to_numpy(ops.cast(getattr(self, self.scale_name), "float32"))
         return rounded, scale[:, None] if self.has_row_scales else scale
@@ -102,5 +102,5 @@ class TokenTable(WithRemainder, keras.layers.ReversibleEmbedding):
     has_row_scales = True
 
     def outputs(self, ids: Any) -> Any:
-        """Return the embeddings (..., D) of ids (...), as `Dense.outputs` for an output layer."""
+        """Return the table's rows (..., D) that project to the logits of ids (...), as floats."""
         return self(ids)

@@ -25,7 +25,8 @@ SCALINGS = {  # the required keys of each `rope_type`
     "dynamic": ("factor", "original_max_position_embeddings"),
     "longrope": ("factor", "short_factor", "long_factor", "original_max_position_embeddings"),
 }
-OPTIONAL = ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")  # for "yarn"
+# Optional keys of "yarn"; the first is also one of "longrope".
+OPTIONAL = ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
 
 
 def check_scaling(theta: float, scaling: Any, head_dim: int | None = None) -> None:
@@ -33,7 +34,7 @@ def check_scaling(theta: float, scaling: Any, head_dim: int | None = None) -> No
 
     Args:
         theta: Base of the rates.
-        scaling: Scaling of the rates.
+        scaling: Scaling of the rates, see `rates`; None is valid.
         head_dim: H, to check the number of factors and the smallest width; None: no check.
     """
     if scaling is None:
@@ -132,14 +133,14 @@ def _exponents(head_dim):
 
 
 def _yarn(head_dim, theta, scaling, rate, slowed):
-    """Return the rates of "yarn": `rate` for fast pairs, `slowed` for slow ones, between mixed."""
+    """Return the rates of "yarn": `rate` for fast pairs, `slowed` for slow ones, a mix between."""
     original = scaling["original_max_position_embeddings"]
 
-    def place(turns):  # index of the pair that rotates so many times over the training length
+    def pair_index(turns):  # index of the pair that rotates so many times over the training length
         return head_dim * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(theta))
 
-    first = place(scaling.get("beta_fast") or 32)
-    last = place(scaling.get("beta_slow") or 1)
+    first = pair_index(scaling.get("beta_fast") or 32)
+    last = pair_index(scaling.get("beta_slow") or 1)
     if scaling.get("truncate", True):
         first, last = math.floor(first), math.ceil(last)
     first, last = max(first, 0), min(last, head_dim - 1)

@@ -144,7 +144,7 @@ class Stack(Layer):
 
     @property
     def length_scaling(self) -> str | None:
-        """The kind of rotary scaling that depends on the length, "dynamic" or "longrope"."""
+        """The rotary scaling that depends on the length, "dynamic" or "longrope"; None: none."""
         kinds = {rotary.kind for rotary in self.rotaries if rotary.limit is not None}
         return min(filter(None, kinds), default=None)  # if both occur, "dynamic"
 

@@ -39,7 +39,7 @@ class ConfiguredModel(WeightedSteps):
     optional_inputs: frozenset[str] = frozenset()  # inputs that a call may leave out
     quantization: str | None = None  # mode of the weights, such as "int8"
     has_remainders: bool = False  # whether int8 weights come with the remainder of their rounding
-    saved_quantization: str | None = None  # mode in which folders store these float weights
+    saved_quantization: str | None = None  # mode to which folders quantize these float weights
 
     def __call__(self, inputs: Any, *arguments: Any, **options: Any) -> Any:
         """Call the model on a dict of inputs, on tensors in their order, or on the only one."""

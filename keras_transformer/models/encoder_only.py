@@ -104,8 +104,8 @@ class EncoderConfig(Config):
 class EncoderOnly(VocabularyModel):
     """Base class of functional models from `token_ids` to the output of a head.
 
-    With the head "masked_lm" and a `LabelSmoothedCrossentropy`, `fit` trains without computing
-    logits, see `VocabularyModel`; labels are `pad_id` where no token was masked.
+    With the head "masked_lm" and a `LabelSmoothedCrossentropy`, `fit` computes the loss from hidden
+    states, see `VocabularyModel`; labels are `pad_id` where no token was masked.
 
     Args:
         config: The family's config.

@@ -81,8 +81,8 @@ class MaskDropout(Layer):
         is_masked_BT = ops.equal(token_ids, self.options["mask_id"])
         is_token_BT = ops.not_equal(token_ids, self.options["pad_id"])
         tokens_B, masked_B = (
-            ops.sum(ops.cast(places_BT, "float32"), axis=-1)
-            for places_BT in (is_token_BT, is_masked_BT)
+            ops.sum(ops.cast(flags_BT, "float32"), axis=-1)
+            for flags_BT in (is_token_BT, is_masked_BT)
         )
         factor_B = (1 - MASKED_IN_TRAINING) * tokens_B / ops.maximum(tokens_B - masked_B, 1)
         factor_BT = ops.where(is_masked_BT, 0.0, ops.expand_dims(factor_B, -1))

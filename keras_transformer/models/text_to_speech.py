@@ -89,8 +89,8 @@ class TextToSpeechConfig(Config):
 class TextToSpeech(ConfiguredModel):
     """A functional model from `source_ids` and `previous_frames` to frames and stop logits.
 
-    The blocks are pre-norm and there is no postnet; else as in Li et al. 2019, section 3. Train
-    it with a loss for each output, and sample weights that leave out padding.
+    The blocks are pre-norm and there is no postnet; the rest is that of Li et al. 2019, section 3.
+    Train it with a loss for each output, and sample weights that leave out padding.
 
     Args:
         config: The model's config.

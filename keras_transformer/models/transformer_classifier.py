@@ -88,8 +88,8 @@ class TransformerClassifier(ConfiguredModel):
         shifted_BT = ops.concatenate([first_B1, ids_BT[:, :-1]], axis=1)
         x_BTD = parts.hidden({"source_ids": ids_BT, "target_ids": shifted_BT})
         is_end_BT = ops.any(ops.stack([ops.equal(ids_BT, end) for end in config.eos_ids]), axis=0)
-        places_BT = ops.cumsum(ops.ones_like(ids_BT), axis=1) - 1
-        last_B1 = ops.max(ops.where(is_end_BT, places_BT, 0), axis=1, keepdims=True)
+        positions_BT = ops.cumsum(ops.ones_like(ids_BT), axis=1) - 1
+        last_B1 = ops.max(ops.where(is_end_BT, positions_BT, 0), axis=1, keepdims=True)
         x_B1D = ops.take_along_axis(x_BTD, ops.expand_dims(last_B1, -1), axis=1)
         super().__init__(inputs={"token_ids": ids_BT}, outputs=head(x_B1D, ids_BT), **kwargs)
         self.config = config

@@ -99,7 +99,8 @@ class ViT(ConfiguredModel):
 
     Returns:
         Logits (B, classes) from the class token's last hidden state. `hidden(images)` returns the
-        last hidden states of all tokens, (B, 1 + patches, D), and so does a model without classes.
+        last hidden states of all tokens, (B, 1 + patches, D), or (B, 2 + patches, D) with
+        distillation, and so does a model without classes.
 
     Raises:
         ValueError: If images have another shape; `resized` makes a model for other sizes.

@@ -28,7 +28,8 @@ def attention_weights(
     """Yield each batch: the indices of its pairs, and the weights (B, N, T, S) of each layer.
 
     The weights are lists by layer, under "encoder", "decoder" and "cross". In the last two, row t
-    is the query that predicts target token t.
+    is the query that predicts target token t. B may be more than the number of pairs: the other
+    rows fill the batch.
 
     Args:
         model: The model.

@@ -73,6 +73,9 @@ class Request:
         Returns:
             The indices of these texts; the ids of each; and the ids that its translation must begin
             with. A text with no tokens besides the special ones around it counts as empty.
+
+        Raises:
+            ValueError: If a prefix is too long, or with `strict` a text.
         """
         ids, frame = [*(self.read(tokenizer).ids or ())], tokenizer.source_frame
         sources = _limited(ids, self.texts, "texts", frame, max_length, self.strict)
@@ -159,6 +162,9 @@ def encoded_prefixes(
         prefixes: One text per source; None: only the tokens that all targets begin with.
         count: Number of sources.
         limit: Maximum tokens of a prefix.
+
+    Raises:
+        ValueError: If a prefix is longer than `limit`, or their number is not `count`.
     """
     frame = tokenizer.target_frame
     if prefixes is None:

@@ -34,7 +34,8 @@ def search_batches(
 ) -> Iterator[tuple[list[int], int, int]]:
     """Yield batches as (indices into `lengths`, rows, length), the longest texts first.
 
-    With few shapes, lengths are multiples of 16, at most `max_length`, and rows are powers of two.
+    (rows, length) is the shape of the padded batch; rows without a text fill it. With few shapes,
+    lengths are multiples of 16, at most `max_length`, and rows are powers of two.
 
     Args:
         lengths: Number of tokens of each text.

@@ -22,6 +22,8 @@ def score_pairs(
 ) -> list[float]:
     """Return log p(target | source) of each pair, summed over the target's tokens and its EOS.
 
+    Tokens that all targets begin with, such as a language, do not count.
+
     Args:
         runner: Runner that keeps the compiled function.
         model: The model.

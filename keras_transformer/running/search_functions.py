@@ -40,8 +40,8 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
     first target tokens (B, P), padded, random numbers (B, L) for sampling, and the state of the
     `constraint` (see `decoding`); the last three may be None. With the option `shortlist`, `begin`
     takes two more, the arrays of a `text.shortlist.Shortlist`: candidates, frequent. If the
-    model's `prefill` takes several tensors of the source, such as features and their number,
-    `source` is a dict of them.
+    model's `prefill` takes several tensors of the source, such as features and the number of
+    frames, `source` is a dict of them.
     """
     config = model.config
     beam_size = 1 if search.temperature is not None else search.beam_size
@@ -60,7 +60,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
         sizes = dict(first_ids=first_ids, length=length + 1, beam_size=beam_size)
         # Identity: without a shortlist, a search has the model's ids.
         to_search_id: Callable[[int], int] = int
-        if search.shortlist:  # the ids of the search are places in the list of their row
+        if search.shortlist:  # the ids of the search are indices of their row's list
             ids = source[model.source_name]
             candidates, frequent = shortlist
             allowed = allowed_ids(ids, candidates, frequent, special_ids, prefix)
@@ -119,8 +119,8 @@ def generation_loop(
     `ends` are the ids that end a text; None: those of the model.
 
     The arguments of `begin` are tensors: prompts (B, P), padded on the left, maximum new tokens per
-    row (B,), EOS included, segments (B, P), which are 0 for padding and 1 elsewhere, and random
-    numbers (B, L).
+    row (B,), EOS included, segments (B, P), which are 0 for padding and 1 elsewhere (None: no
+    padding), and random numbers (B, L) for sampling (None: no sampling).
     """
     config = model.config
 
@@ -157,6 +157,8 @@ def generation_loop(
 
 def transcription_function(model: Speech, search: Transcription, room: int, begun: int) -> Callable:
     """Return `find(inputs, first_ids)` -> the best ids (B, L) of each sound.
+
+    `inputs` is a dict of the tensors that `Speech.prefill` takes of the sounds.
 
     Args:
         model: The model.

@@ -49,7 +49,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         labels_N: torch.Tensor,
         label_smoothing: float,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the loss and the likelihood (N,); keep the logits for the backward pass."""
+        """Return the loss and the negative log-likelihood (N,); keep the logits for `backward`."""
         size, vocab_size = len(hidden_ND), len(table_VD)
         buffer = workspace.take(size * vocab_size, hidden_ND)
         logits_NV = buffer[: size * vocab_size].view(size, vocab_size)
@@ -98,8 +98,8 @@ class ProjectedCrossEntropy(torch.autograd.Function):
             torch.sub(logits_NV[part], shift_N1[part], out=x).exp_()
             if not positive:
                 x.mul_(sign_N1[part])
-            label_places = torch.arange(len(x), device=x.device), labels_N[part]
-            x[label_places] -= (1 - smoothing) * gradient_N[part]
+            label_indices = torch.arange(len(x), device=x.device), labels_N[part]
+            x[label_indices] -= (1 - smoothing) * gradient_N[part]
             logits_NV[part] = x
         hidden_gradient_ND = product(logits_NV, table_VD)
         table_gradient_VD = product(logits_NV.t(), hidden_ND)
@@ -118,9 +118,9 @@ def chunk_rows(hidden: torch.Tensor, vocab_size: int) -> int:
 
 
 def real_tokens(labels_BT: torch.Tensor, pad_id: int) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return the labels (N,), and on a CPU the places of those that are not padding.
+    """Return the labels (N,), and on a CPU the indices of those that are not padding.
 
-    None: all places count.
+    None instead of indices: use all labels.
     """
     labels_N = labels_BT.reshape(-1).long()
     if labels_N.device.type != "cpu":
