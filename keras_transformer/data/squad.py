@@ -35,7 +35,7 @@ def read_squad(path: str | Path) -> list[Question]:
     """Read all questions of a SQuAD file; unanswerable ones have empty `answers`.
 
     Args:
-        path: JSON file; decompressed if its name ends in `.gz`.
+        path: JSON file; decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
         FileNotFoundError: If the file does not exist.

@@ -45,7 +45,7 @@ def spaced(source: str) -> str:
 
 
 def reads_terms(tokenizer: Tokenizer) -> bool:
-    """Return whether a tokenizer knows tagged terms: the tags are pieces of its source."""
+    """Return whether `TERM_TAGS` are pieces of a tokenizer's source vocabulary."""
     return has_words(tokenizer, TERM_TAGS)
 
 

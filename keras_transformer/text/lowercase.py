@@ -1,4 +1,4 @@
-"""Change of a tokenizer to lower-case its texts."""
+"""Conversion of texts to lower case before a tokenizer encodes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keras_transformer.text.text_tokenizer_training import library
 def lowercased(tokenizer: TextTokenizer) -> TextTokenizer:
     """Return a tokenizer that converts texts to lower case first.
 
-    If one of the tokenizer's normalizers is "Lowercase" already, the tokenizer is returned, as with
+    If one of its normalizers is "Lowercase" already, the tokenizer is returned unchanged, as with
     `do_lower_case` in sentence-transformers.
     """
     spec = json.loads(tokenizer.content)

@@ -84,7 +84,7 @@ def _from_files(library, folder, kind):
     if kind == "esm":
         return _residues(library, folder / LINES), "EsmTokenizer", True
     if kind == "mpnet":
-        return _words_in_signs(library, folder / LINES), "MPNetTokenizer", True
+        return _mpnet_word_pieces(library, folder / LINES), "MPNetTokenizer", True
     return library.BertWordPieceTokenizer(str(folder / LINES)), "BertTokenizer", True
 
 
@@ -100,7 +100,7 @@ def _byte_pairs(library, folder, framed):
     return tokenizer
 
 
-def _words_in_signs(library, path):
+def _mpnet_word_pieces(library, path):
     """Make MPNet's tokenizer: WordPieces, with texts between <s> and </s>."""
     tokenizer = library.BertWordPieceTokenizer(str(path), **MPNET)
     tokenizer.add_special_tokens([library.AddedToken(MPNET["mask_token"], lstrip=True)])
