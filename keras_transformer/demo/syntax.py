@@ -36,7 +36,7 @@ class Phrase(NamedTuple):
     about: Noun | str | None = None
 
     def after(self, preposition: str) -> Phrase:
-        """Return the phrase with an English preposition before it; "": without."""
+        """Return the phrase with an English preposition before it; with "", the same phrase."""
         return self._replace(english=join(preposition, self.english))
 
 

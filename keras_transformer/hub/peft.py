@@ -133,7 +133,7 @@ def write_peft(
 
     Args:
         folder: Folder to write `adapter_config.json` and `adapter_model.safetensors` to.
-        adapter: The adapter: `Adapter.of(model)`, `Adapter.read`.
+        adapter: The adapter, from `Adapter.of` or `Adapter.read`.
         config: Config of its base.
         base: Name or folder of the base's checkpoint, for PEFT.
 

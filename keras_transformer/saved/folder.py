@@ -180,10 +180,10 @@ def load_model(
         config: Its config, from `read_config`.
         tokenizer: Its tokenizer; None: it has none.
         precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that type;
-            "int8" for dense and token weights rounded to 8 bits and a remainder of 4, which is
-            how they are saved, and arithmetic in float32; None: as saved. A type in which this
-            machine is slower than in float32 becomes float32, with a warning, unless
-            `backend.is_strict`; then "int8" also multiplies in 8 bits.
+            "int8" for dense and token weights rounded to 8 bits with a remainder of 4 bits, and
+            arithmetic in float32; None: as saved. A type in which this machine is slower than in
+            float32 becomes float32, with a warning. If `backend.is_strict`, it is used
+            nevertheless, and "int8" multiplies in 8 bits.
 
     Raises:
         ValueError: If the tokenizer is not the one that the model was trained with, the precision

@@ -53,8 +53,9 @@ def read_corpora(
         cleaning: Options of `clean`.
 
     Raises:
-        ValueError: If a file is broken, a corpus is empty after cleaning or by its weight, none has
-            validation text, or a text contains a tag.
+        ValueError: If a file is broken, a corpus is empty after cleaning, the weight of a corpus is
+            so small that none of its pairs occurs, no corpus has validation text, or a text
+            contains a tag.
         FileNotFoundError: If a file is missing.
     """
     if context_sentences:

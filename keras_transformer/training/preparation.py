@@ -99,7 +99,9 @@ def read_text(
 def prepare_run(
     options: TranslationRecipe, corpus: Corpus, pairs: Pairs, start_from: Path | None
 ) -> RunSetup:
-    """Train the tokenizer, or load the translator that the run starts from.
+    """Return the tokenizer, model class, config and languages of a run.
+
+    The tokenizer is trained on the pairs, or loaded with the translator that the run starts from.
 
     Raises:
         ValueError: If an option does not fit the corpus or the translator.

@@ -17,7 +17,8 @@ SIZELESS = ("window", "global_tokens", "pad_id", "bos_id", "eos_id", "mask_id")
 TABLES = ("max_length", "max_frames", "max_distance", "position_offset")
 LEAST = 1 << 20  # elements that a weight of any config may have
 TABLE = 1 << 24  # elements of all tables that are not stored, such as sinusoids
-# A model of 4 bits is made with floats first, and its file stores two of its elements as one.
+# Elements that may be allocated per stored element: a 4-bit model is made with floats first, and its
+# file stores two elements as one.
 TIMES = 4
 MOST_BLOCKS = 100  # allowed even with fewer tensors: blocks may be shared
 

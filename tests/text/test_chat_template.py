@@ -213,7 +213,9 @@ def test_hostile_templates():
 def test_endless_templates(tmp_path, monkeypatch):
     """The process ends itself; the limit is made shorter in a copy of its file."""
     source = Path(chat_rendering.__file__).read_text("utf-8")
-    (tmp_path / "chat_rendering.py").write_text(source.replace("SECONDS = 10", "SECONDS = 1"), "utf-8")
+    (tmp_path / "chat_rendering.py").write_text(
+        source.replace("SECONDS = 10", "SECONDS = 1"), "utf-8"
+    )
     monkeypatch.setattr(chat_template, "__file__", str(tmp_path / "chat_template.py"))
     monkeypatch.setattr(chat_template, "_rendered", chat_template._Renderer())
     loop = "{% for i in range(99999) %}" * 3 + "{% endfor %}" * 3

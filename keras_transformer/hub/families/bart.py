@@ -267,7 +267,7 @@ def rules_of(config: TransformerConfig) -> list[Rule]:
 
 
 ALIASES = {_ENCODER: (_SHARED,), _DECODER: (_SHARED,), "lm_head.weight": (_SHARED, _DECODER)}
-# Ignored tensors: a table that no side reads, computed positions, a number in older files.
+# Ignored tensors: a table that neither side reads, sinusoids, a version number in older files.
 UNUSED = (_SHARED, "embed_positions.weight", "embed_positions.weights", "coder.version")
 # Without a tied output, `transformers` (5.23) ties none of these tables.
 _MARIAN_UNTIED = {_ENCODER: _SHARED, _DECODER: _SHARED}
