@@ -38,7 +38,7 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.translate.translator import Translator
 
 CONFIG = hugging_face.CONFIG
-NO_LOGIT = -1e4  # makes a probability 0; float16 has it
+NO_LOGIT = -1e4  # a logit with probability 0, in the range of float16
 FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt", "vocab.txt"]
 PICKLED = "pytorch_model*.bin"
 FILES += ["[0-9]*_*/pytorch_model.bin"]  # modules of older folders of sentence-transformers

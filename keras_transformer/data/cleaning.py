@@ -129,8 +129,8 @@ def screened(
 ) -> Iterator[tuple[str, str, str | None]]:
     """Yield source, target and reason of each pair.
 
-    The reason is that of the first filter that drops the pair, or None if no filter drops it. Before
-    the filters are applied, each run of white space in a text is replaced by one space.
+    The reason is that of the first filter that drops the pair, or None if no filter drops it.
+    Before the filters are applied, each run of white space in a text is replaced by one space.
 
     Args:
         pairs: (source, target) texts, read one by one.

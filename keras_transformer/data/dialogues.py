@@ -51,7 +51,7 @@ class Template(Protocol):
 
 @dataclass(frozen=True)
 class Dialogues:
-    """Encoded dialogues.
+    """Encoded dialogues, with masks of their replies.
 
     Args:
         ids: Token ids of each dialogue.

@@ -15,7 +15,7 @@ from keras_transformer.data.text_files import opened
 from keras_transformer.system.extras import missing
 
 DATASETS = ("cifar10", "mnist")
-MOST_PIXELS = 1 << 24  # maximum size of an image in an archive
+MOST_PIXELS = 1 << 24  # maximum number of pixels of an image in an archive
 
 
 def read_idx(path: str | os.PathLike) -> np.ndarray:

@@ -13,7 +13,7 @@ from keras_transformer.data.text_files import opened
 
 @dataclass(frozen=True)
 class Question:
-    """A question about a text.
+    """A question about a text, with its correct answers.
 
     Args:
         id: Id of the question in the data set.

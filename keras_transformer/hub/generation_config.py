@@ -251,7 +251,7 @@ def search_of(
         forced_eos=bool(forced),
     )
     most, least = facts["max_new_tokens"], facts["min_new_tokens"]
-    if kind is Transcription:  # `hearing` keeps the suppressed tokens
+    if kind is Transcription:  # its suppressed tokens are in `speech.hearing.Hearing`
         for name in ("min_length", "min_new_tokens"):
             only(name, "0 or null", not facts[name])
         # Whisper's `generate` adds the tokens of language and task to the maximum length.

@@ -46,7 +46,7 @@ _ACTIVATIONS = {
 
 
 def settings_of(folder: str | os.PathLike) -> dict[str, Any]:
-    """Return the checked fields of `config_sentence_transformers.json`; without it, none."""
+    """Return the checked fields of `config_sentence_transformers.json`; {} without this file."""
     return OF_SETTINGS.read_from(Path(folder, SETTINGS))
 
 

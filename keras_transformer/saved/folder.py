@@ -38,7 +38,7 @@ from keras_transformer.text.tokenizer import MANIFEST
 from keras_transformer.weights.adapters import ADAPTER, Adapter
 
 CONFIG = "config.json"
-QUALITY = "quality.json"  # of `translate.quality_estimation`
+QUALITY = "quality.json"  # a saved `translate.quality_estimation.QualityEstimator`
 EMBEDDING = "embedding.safetensors"  # weights of a text embedder after the pooling
 # Files of an earlier model, which a save replaces.
 OF_A_MODEL = (MODEL, ADAPTER, QUALITY, TEMPLATE, SHORTLIST, EMBEDDING)
@@ -240,7 +240,7 @@ def load_with_tokenizer(
     Args:
         folder: Folder that `save_folder` wrote.
         what: See `read_config`.
-        family: Class that the model must have, or several of which it must have one.
+        family: Class that the model must have, or a tuple of accepted classes.
         precision: See `load_model`.
 
     Raises:

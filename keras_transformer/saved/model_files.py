@@ -48,7 +48,7 @@ def checkpoint_type(folder: str | os.PathLike) -> str | None:
 
 
 def is_hub_name(source: str | os.PathLike) -> bool:
-    """Return whether a text can be the name of a model on a hub: there is no such path."""
+    """Return whether a text has the form of a model's name on a hub, and is no existing path."""
     path = Path(source)
     is_name = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", str(source)) and not path.exists()
     return bool(is_name and (path.parent == Path() or not path.parent.exists()))

@@ -49,7 +49,7 @@ class AnswerOptions:
 
 @dataclass(frozen=True)
 class NoOptions:
-    """A task without options."""
+    """Options of a task that has none."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """The process that renders chat templates: requests as lines on stdin, answers as lines on stdout.
 
-`chat_template.py` starts it and holds the rest of chat templates. A template comes with a model, and its author may be hostile. Jinja's sandbox prevents access to
+This module only renders; `chat_template.py` reads and saves templates, and starts this process.
+
+A template comes with a model, and its author may be hostile. Jinja's sandbox prevents access to
 Python's objects. A separate process is a protection against endless loops and results that fill the
 memory: it ends itself after `SECONDS`, and the operating system limits its memory.
 

@@ -23,7 +23,7 @@ _WORD = rf"[^\W{_UNSPACED}]"
 
 
 def is_unspaced(text: str) -> bool:
-    """Return whether a text begins with a letter of a script without spaces between words."""
+    """Return whether a text begins with a letter of Korean or a script without spaces."""
     return re.match(f"[{_UNSPACED}]", text) is not None
 
 

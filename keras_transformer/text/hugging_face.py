@@ -103,7 +103,7 @@ def _read_pieces(folder, config, kind, options):
     model_pieces = _own_pieces(content, folder)
     if kind in T5_KINDS:
         return _t5(folder, content, model_pieces, config, options)
-    if (folder / "vocab.json").is_file():  # M2M-100; NLLB has none
+    if (folder / "vocab.json").is_file():  # M2M-100; an NLLB has no such file
         ids = _json(folder / "vocab.json")
         if sorted(ids.values()) != list(range(len(ids))):
             raise ValueError(f"{folder / 'vocab.json'} must have each id from 0 on exactly once")

@@ -22,5 +22,5 @@ def lowercased(tokenizer: TextTokenizer) -> TextTokenizer:
     if lower in steps:
         return tokenizer
     spec["normalizer"] = {"type": "Sequence", "normalizers": [lower, *steps]}
-    content = library().Tokenizer.from_str(json.dumps(spec)).to_str()  # in the library's own form
+    content = library().Tokenizer.from_str(json.dumps(spec)).to_str()  # as the library writes it
     return TextTokenizer(content.encode(), tokenizer.add_special_tokens)

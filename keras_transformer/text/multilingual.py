@@ -89,7 +89,7 @@ class MultilingualTokenizer(Tokenizer):
         return getattr(self.pieces, "symbols", "")
 
     def side(self, language: str) -> SentencePieces | FastPieces:
-        """Return the pieces of "source" or "target"; both have the same."""
+        """Return the model and the vocabulary, which are the same for "source" and "target"."""
         return self.pieces
 
     @property

@@ -207,7 +207,7 @@ class FastPieces:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(content)
             self._encoder = tokenizers.Tokenizer.from_buffer(renamed(content)[0])
-        except Exception as error:  # the library raises Exception itself
+        except Exception as error:  # the library raises plain Exception
             raise ValueError(f"tokenizer.json cannot be read: {error}") from error
         self._encoder.no_padding()
         self._encoder.no_truncation()

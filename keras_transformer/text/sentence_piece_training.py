@@ -25,7 +25,7 @@ _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 def pieces_of_symbols(words: Sequence[str], lowercase: bool) -> list[str]:
     """Return the pieces of words that must never be split: each word with `SPACE` before it.
 
-    SentencePiece looks for these pieces in the normalized text, in which `SPACE` precedes each word.
+    SentencePiece matches them in the normalized text, in which `SPACE` precedes each word.
 
     Args:
         words: The words.

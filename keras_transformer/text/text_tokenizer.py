@@ -73,7 +73,7 @@ class TextTokenizer:
             self._encoder = made(self._renamed)
         except ImportError:
             raise
-        except Exception as error:  # the library raises Exception itself
+        except Exception as error:  # the library raises plain Exception
             raise ValueError(f"{FILE} cannot be read: {error}") from error
         self.content = content
         self.add_special_tokens = add_special_tokens

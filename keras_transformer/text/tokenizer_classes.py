@@ -22,7 +22,7 @@ from keras_transformer.text.tokenizer_options import (
 
 GENERIC = ("PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend")
 WORDS = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MPNetTokenizer")
-PAIRS = ("BartTokenizer", "RobertaTokenizer")  # byte pairs inside <s> and </s>
+PAIRS = ("BartTokenizer", "RobertaTokenizer")  # byte pairs, texts between <s> and </s>
 BYTES = (*PAIRS, "GPT2Tokenizer", "Qwen2Tokenizer", "WhisperTokenizer")
 SPACES = ("CamembertTokenizer", "XLMRobertaTokenizer")
 ENCODERS = {  # class of the tokenizer by model type, if tokenizer_config.json names none

@@ -127,7 +127,7 @@ def visits_of(
 
 
 def _read(options, folder, size, context, cleaning):
-    """Return the text of a table, in one direction or both."""
+    """Return the texts of a table: one `_Text`, or two with `both_directions`."""
     languages = options.source_language, options.target_language
     sides = dict(zip(("source_language", "target_language"), languages, strict=True))
 

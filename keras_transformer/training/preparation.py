@@ -33,7 +33,10 @@ OF_TRAINING = ("dropout", "layer_drop", "guided_alignment")  # config fields tha
 
 @dataclasses.dataclass(frozen=True)
 class RunSetup:
-    """Tokenizer, model class and config of a run, and its start: a translator, or None."""
+    """What a run trains: tokenizer, model class, config and source and target language.
+
+    `start` is the translator that the run starts from; None: a new model.
+    """
 
     start: Translator | None
     family: type

@@ -127,7 +127,7 @@ def train(
 
 
 def _facts(options, translator, checkpoints, batches):
-    """Return what the run records besides its scores."""
+    """Return the facts of a run besides its scores, such as its options, size and speed."""
     seconds = sum(logs["seconds"] for logs in checkpoints.history)
     return {
         "recipe": options.to_dict(),

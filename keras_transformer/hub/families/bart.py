@@ -44,7 +44,7 @@ _MARIAN_FIELDS = _FIELDS | dict(
     **pair_tokens(58100, 58100, 0),
 )
 _PEGASUS_FIELDS = _FIELDS | pair_tokens(0, 0, 1)
-FIELDS = _FIELDS | dict(max_position_embeddings=size())  # positions are weights
+FIELDS = _FIELDS | dict(max_position_embeddings=size())  # required, because positions are weights
 _MBART_FIELDS = FIELDS | pair_tokens(1, None, 2)
 _M2M_FIELDS = _FIELDS | dict(activation_function=activation("relu"), scale_embedding=flag(True))
 

@@ -184,7 +184,7 @@ class Family:
         complete(theirs, general_fields.FIELDS)
         if self.architectures and "architectures" not in self.fields:
             names = theirs.get("architectures") or self.architectures[:1]
-            known = {name.lower() for name in self.architectures}  # LLaMA's was LLaMAForCausalLM
+            known = {name.lower() for name in self.architectures}  # older: LLaMAForCausalLM
             is_known = isinstance(names, list | tuple) and str(names[0]).lower() in known
             require(is_known, "architectures", names, f"one of {self.architectures}")
         return complete(theirs, self.fields, self.synonyms)
