@@ -38,7 +38,7 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.translate.translator import Translator
 
 CONFIG = hugging_face.CONFIG
-NO_LOGIT = -1e4  # makes a probability 0; float16 has it
+NO_LOGIT = -1e4  # a logit with probability 0, in the range of float16
 FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt", "vocab.txt"]
 PICKLED = "pytorch_model*.bin"
 FILES += ["[0-9]*_*/pytorch_model.bin"]  # modules of older folders of sentence-transformers
@@ -84,12 +84,17 @@ def load_pretrained(
 ) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
     """Load a model in Hugging Face's layout as an object for its task.
 
-    Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5,
-    UMT5 and MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma
-    a `CausalLM`; Whisper a `Transcriber`; ViT and DeiT an `ImageClassifier`, without a classifier
-    an `ImageEmbedder`; BERT, its variants (`models.BERT`), DeBERTa-v2 and v3, ESM-2, a BART with a
-    classifier and the encoder of a T5 alone a `PretrainedModel`, or, in a folder of
-    sentence-transformers, a `TextEmbedder` with its pooling. All have `save(folder)`.
+    The object depends on the family of the model. Each has `save(folder)`.
+
+    - `Translator`: Marian (the 1,400 models of OPUS-MT), Pegasus with a Marian tokenizer, M2M-100,
+      NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400.
+    - `CausalLM`: GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3, GLM-4 and Gemma.
+    - `Transcriber`: Whisper.
+    - `ImageClassifier`: ViT and DeiT; without a classifier, `ImageEmbedder`.
+    - `PretrainedModel`: BERT and its variants (`models.BERT`), DeBERTa-v2 and v3, ESM-2, a BART
+      with a classifier, and the encoder of a T5 alone. In a folder of sentence-transformers, such a
+      model becomes a `TextEmbedder` with its pooling; a classifier of text pairs with one label, as
+      cross-encoders have it, becomes a `TextScorer`.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
@@ -216,9 +221,11 @@ def _model(folder: Path, precision: str | None, without: Iterable[int] = ()) -> 
 
 
 def _usual_languages(folder: Path, tokenizer: Any) -> tuple[str | None, str | None]:
-    """Return the source and target language that the folder names; None: none that exists.
+    """Return the source and target language that the folder names.
 
-    A target begins with the token of its language, which may be in `generation_config.json`.
+    A language that it does not name, or that the tokenizer lacks, is None; but a single target
+    language is always chosen. A target begins with the token of its language, which may be in
+    `generation_config.json`.
     """
     forced = generation_facts(folder)[0].get("forced_bos_token_id")
     codes = getattr(tokenizer, "languages", {})

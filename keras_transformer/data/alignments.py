@@ -108,7 +108,7 @@ class _Probabilities:
         best = np.maximum.reduceat(share, starts[:-1])
         is_best = np.flatnonzero(share == np.repeat(best, np.diff(starts)))
         first = is_best[np.searchsorted(is_best, starts[:-1])] - starts[:-1]
-        indices = np.where(best > 0, first - 1, NONE)  # the first link of a token is to none
+        indices = np.where(best > 0, first - 1, NONE)  # 0 is the link to no token
         return np.split(indices, np.cumsum([len(x) for x in targets])[:-1])
 
     def _share(self, values, places, starts):

@@ -20,7 +20,7 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.system.files import replacing
 
 MOST_HERTZ = 1_000_000  # maximum sample rate
-MOST_TAPS = 2_000_000  # maximum numbers (of 8 bytes) in the filters of `resample`
+MOST_TAPS = 2_000_000  # maximum number of filter taps in `resample`, 8 bytes each
 # Programs that write a WAV file to a pipe do not know its size: ffmpeg writes 2^32 - 1 into the
 # header, SoX slightly less than 2^31 (a multiple of the frame), GStreamer 0.
 UNKNOWN_SIZE = 0x7FFF0000

@@ -90,7 +90,7 @@ def read_splice_junctions(path: str | Path) -> dict[str, str]:
 
     Args:
         path: File with one sequence per line, "class, name, bases"; decompressed if its name ends
-            in `.gz`.
+            in `.gz` or `.zst`.
 
     Returns:
         The class of each sequence of bases: "EI" (exon to intron), "IE" (intron to exon) or "N"

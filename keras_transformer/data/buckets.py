@@ -50,7 +50,7 @@ class Buckets:
         num_levels = len(counts)
         # cost[i, j]: cost of levels i to j - 1 as one bucket
         cost = np.full((num_levels + 1, num_levels + 1), np.inf)
-        np.fill_diagonal(cost, 0)  # no levels, no bucket
+        np.fill_diagonal(cost, 0)  # a bucket without levels costs nothing
         for i in range(num_levels):
             longest = np.maximum.accumulate(S[i:]), np.maximum.accumulate(T[i:])
             batches, rows = batched(np.cumsum(counts[i:]), np.maximum(*longest), tokens_per_batch)

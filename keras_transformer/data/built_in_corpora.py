@@ -190,7 +190,7 @@ def _multi30k_file(file: str, folder: str | Path | None) -> str | Path:
             file_hash=MULTI30K_SHA256[file],
             hash_algorithm="sha256",
         )
-    except Exception as error:  # get_file raises nothing narrower
+    except Exception as error:  # `get_file` raises plain Exception
         raise OSError(
             f"multi30k: could not get {MULTI30K_URL + file} ({error}). Fetch the files by hand "
             "and pass their folder (--data-folder)"

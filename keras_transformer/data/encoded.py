@@ -111,7 +111,7 @@ def encode_pairs(
         pairs: (source, target) texts, read once.
         tokenizer: The tokenizer.
         max_length: Maximum tokens of a side, EOS included; longer pairs are left out.
-        sampling: Strength of subword sampling, in [0, 1); above 0 the texts are kept.
+        sampling: Strength of subword sampling, in [0, 1); above 0, the texts are kept in memory.
 
     Raises:
         ValueError: If there are no pairs, all are too long, or ids do not end in EOS.

@@ -9,9 +9,9 @@ from keras_transformer.data.ragged import Ragged
 
 
 class Epochs:
-    """The rows of the batch of each step, where steps count over all epochs.
+    """An assignment of rows to the batch of each step; steps count over all epochs.
 
-    They depend only on the step and the seed.
+    The rows of a batch depend only on the step and the seed.
 
     Args:
         buckets: The rows, in buckets with one batch shape each.

@@ -15,14 +15,14 @@ from keras_transformer.data.text_files import opened
 from keras_transformer.system.extras import missing
 
 DATASETS = ("cifar10", "mnist")
-MOST_PIXELS = 1 << 24  # maximum size of an image in an archive
+MOST_PIXELS = 1 << 24  # maximum number of pixels of an image in an archive
 
 
 def read_idx(path: str | os.PathLike) -> np.ndarray:
     """Read an idx file of unsigned bytes, the format of MNIST (LeCun et al. 1998).
 
     Args:
-        path: The file; decompressed if its name ends in `.gz`.
+        path: The file; decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
         ValueError: If the file is not an idx file of unsigned bytes, is truncated, or has more than
@@ -136,7 +136,9 @@ def load_images(
 def moved(
     images: np.ndarray, rng: np.random.Generator, pixels: int, flip: bool = False
 ) -> np.ndarray:
-    """Return images that are randomly shifted in both directions; new pixels repeat the edge.
+    """Return images that are randomly shifted, horizontally and vertically.
+
+    Pixels that are shifted in from outside repeat the edge of the image.
 
     Args:
         images: Images (B, height, width, channels).

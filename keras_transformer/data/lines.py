@@ -54,7 +54,7 @@ def open_lines(path: str, fields: tuple[str, ...]) -> LineFile:
 
 
 class LineFile:
-    """A reader of a text file. It keeps the file open: a compressed file cannot seek.
+    """A reader of a text file, which stays open between calls: a compressed file cannot seek.
 
     Args:
         path: The file.

@@ -182,10 +182,11 @@ class TokenBatches:
 
         Args:
             step: Number of the step; steps count from 0 over all epochs.
-            part: (0, 1): all rows; (1, 4): the second of four equal parts of the rows.
+            part: Rows to return: (index, count) is part `index`, from 0, of `count` equal parts.
+                (0, 1): all rows.
 
         Raises:
-            ValueError: If `step` is below 0, or the rows cannot be divided so.
+            ValueError: If `step` is below 0, or the rows cannot be divided into `count` parts.
         """
         _check_integer("step", step, 0)
         epoch, number = divmod(step, len(self))
@@ -231,7 +232,8 @@ class TokenBatches:
             first_step: First step, from 0; to resume, the number of steps already done.
             steps: Number of batches; None: without end, one epoch after another.
             num_workers: Number of processes that make the batches; 0: a thread of this process
-                does. The batches do not depend on it. Errors in a worker are raised here.
+                makes them. The batches do not depend on this number. Errors in a worker are raised
+                in this process.
             part: Rows of each batch, see `batch`.
 
         Returns:
@@ -254,7 +256,7 @@ class TokenBatches:
     ) -> Any:
         """Return the batches in the form that `fit` and `evaluate` accept on this backend.
 
-        JAX and PyTorch accept the `stream` itself, TensorFlow a `tf.data.Dataset`. It has no end
+        JAX and PyTorch accept the `stream` itself, TensorFlow a `tf.data.Dataset`. Both have no end
         unless `steps` is given: use `fit(..., steps_per_epoch=len(batches))`.
 
         Args:

@@ -37,7 +37,7 @@ class Stream(grain.IterDataset):
 
     Args:
         make: Function from the step to a batch. If there are workers, cloudpickle must be able to
-            pickle it. It must not return None: grain would skip it, so it raises ValueError.
+            pickle it. If it returns None, which grain would skip, the stream raises ValueError.
         first_step: First step.
         steps: Number of steps; None: without end.
         num_workers: Number of worker processes that call `make`; 0: a thread of this process.
@@ -174,10 +174,10 @@ def _empty_main():
 def for_keras(stream: Stream) -> Any:
     """Return a stream in the form that `fit` and `evaluate` accept on the active backend.
 
-    JAX and PyTorch accept the stream itself. TensorFlow gets a `tf.data.Dataset` with open shapes
-    and known size. Open shapes: from a plain iterator, Keras 3.15 would declare the sizes in which
-    the first two batches agree, and TensorFlow would reject other sizes. Known size: in an epoch of
-    unknown length, Keras counts one step too many.
+    JAX and PyTorch accept the stream itself. TensorFlow gets a `tf.data.Dataset` with unknown axis
+    sizes and a known number of batches. Unknown axis sizes: from a plain iterator, Keras 3.15 would
+    fix the sizes in which the first two batches agree, and TensorFlow would reject other sizes.
+    Known number of batches: in an epoch of unknown length, Keras counts one step too many.
     """
     # Imported here because worker processes import this file, and do not need Keras.
     import keras

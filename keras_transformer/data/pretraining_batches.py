@@ -30,7 +30,7 @@ class PretrainingBatches:
 
     Args:
         documents: Documents as lists of sentences, which are lists of token ids.
-        masking: Draws the masked tokens of each batch.
+        masking: Masking of the tokens of each batch.
         inputs: "full_sentences": a row is filled with sentences (RoBERTa; see
             `masking.full_sentences`). "next_sentence" or "sentence_order": a row is a pair of texts
             with a label (BERT, ALBERT; see `masking.sentence_pairs`).

@@ -30,7 +30,7 @@ class Ragged:
 
     @classmethod
     def pack(cls, sequences: Iterable[Sequence[Any] | np.ndarray], dtype: Any = np.int32) -> Ragged:
-        """Make the object from sequences, which are copied.
+        """Make a `Ragged` of sequences, which are copied.
 
         Args:
             sequences: The sequences.
@@ -46,7 +46,7 @@ class Ragged:
 
     @classmethod
     def join(cls, parts: Sequence[Ragged]) -> Ragged:
-        """Concatenate the sequences of several objects."""
+        """Return one `Ragged` with the sequences of several, one after another."""
         starts = np.cumsum(np.concatenate([[0], *(part.lengths for part in parts)]))
         return cls(np.concatenate([part.values for part in parts]), starts.astype(np.int64))
 

@@ -21,8 +21,8 @@ class SequenceBatches:
     The batch of a step depends only on the step and the seed.
 
     Args:
-        sequences: Token ids of each text, at most `max_length`. `TextTokenizer.encode` cuts longer
-            texts before their last special tokens.
+        sequences: Token ids of each text, at most `max_length`. The argument `max_length` of
+            `TextTokenizer.encode` truncates longer texts.
         labels: One number per text; one number per token of each text, integers or float arrays;
             or a `Masking`, which draws inputs and labels anew in each step.
         tokens_per_batch: Maximum cells of a batch, padding included; at least `max_length`.

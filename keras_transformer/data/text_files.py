@@ -28,10 +28,10 @@ Pairs = list[tuple[str, str]]
 
 @contextmanager
 def opened(path: str | os.PathLike) -> Iterator[BinaryIO]:
-    """Open a file with `lines.unpacked`; a corrupt compressed file raises ValueError.
+    """Open a file in binary mode, decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
-        ValueError: If a compressed file is found to be truncated or corrupt while it is read.
+        ValueError: If a compressed file is truncated or corrupt; raised while it is read.
     """
     try:
         with unpacked(str(path)) as file:
@@ -97,7 +97,7 @@ def read_lines(path: str | Path) -> list[str]:
 def read_texts(path: str | Path) -> list[str]:
     """Return the texts of a file, without blank ones.
 
-    In a `.tsv` file, this is the first column without the header line.
+    The texts of a `.tsv` file are its first column, without the first line (the header).
 
     Args:
         path: The file, see `lines.open_lines`.

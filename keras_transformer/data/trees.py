@@ -171,8 +171,8 @@ def spans(tree: Tree, without: Sequence[int] = ()) -> list[tuple[str, int, int]]
 
     Args:
         tree: The tree.
-        without: Indices of words to leave out; with those of `punctuation`, its attachment does not
-            matter, as in EVALB.
+        without: Indices of words to leave out. EVALB leaves out those of `punctuation`, so that the
+            attachment of punctuation does not matter.
     """
     constituents, left_out = [], frozenset(without)
 

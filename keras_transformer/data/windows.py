@@ -191,7 +191,8 @@ def packed(documents: Sequence[Sequence[int]], length: int) -> Batch:
     """Pack several documents into each row; segment numbers keep them apart in attention.
 
     Args:
-        documents: Token ids of each document, at least two; cut to `length` + 1 ids.
+        documents: Token ids of each document, at least two ids; longer documents are truncated to
+            `length` + 1 ids.
         length: Row length T.
 
     Returns:

@@ -21,7 +21,8 @@ NOUNS = lexicon.NOUNS_BY_ROLE
 PEOPLE, KIN, GOODS = NOUNS["person"], NOUNS["kin"] + NOUNS["folks"], NOUNS["goods"]
 NAMES = WORDS["women"] + WORDS["men"]
 SPEAKERS = [possessive(row, row) for row in ("I", "you", "we")]
-NOBODYS = {"beast", "hear", "attend", "draw", "wait", "sing", "tell"}  # roles without owners
+# Roles of nouns without possessors.
+NOBODYS = {"beast", "hear", "attend", "draw", "wait", "sing", "tell"}
 PATIENCE = 10_000  # number of draws without a new result after which a rule counts as exhausted
 MINUTES = (0, 0, 0, 15, 30, 30, 45, 5, 10, 20, 40, 50, 55)
 

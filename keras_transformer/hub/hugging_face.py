@@ -57,7 +57,7 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
     names = _without_copies(family, checkpoint)
     with _naming(folder / CONFIG, family.in_their_words):
         config = family.read(theirs, names)
-        count, numbers = len(names), checkpoint.size // 2  # a number has 16 bits or more
+        count, numbers = len(names), checkpoint.size // 2  # two bytes or more each
         check_sizes(config, count, numbers)
         rules = family.rules(config)
     names, read = _renamed(family, rules, checkpoint, names)

@@ -41,7 +41,7 @@ OF_SETTINGS = FieldTable(
 OF_MODULE = FieldTable(
     read=("path", "type"), harmless=("idx", "name"), refused={"kwargs": ([], None)}
 )
-LEGACY_POOLINGS = {  # in the order in which several vectors are joined
+LEGACY_POOLINGS = {  # in the order in which several vectors are concatenated
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
     "pooling_mode_mean_tokens": "mean",

@@ -46,7 +46,7 @@ _ACTIVATIONS = {
 
 
 def settings_of(folder: str | os.PathLike) -> dict[str, Any]:
-    """Return the checked fields of `config_sentence_transformers.json`; without it, none."""
+    """Return the checked fields of `config_sentence_transformers.json`; {} without this file."""
     return OF_SETTINGS.read_from(Path(folder, SETTINGS))
 
 
@@ -134,7 +134,10 @@ def read_scorer(folder: str | os.PathLike) -> tuple[int | None, bool]:
 
 
 def with_activation(folder: str | os.PathLike, theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a `config.json`, with the activation in a cross-encoder's settings."""
+    """Return the fields of a `config.json` with the activation of a cross-encoder added.
+
+    It is read from `config_sentence_transformers.json`; without it, no field is added.
+    """
     name = settings_of(folder).get("activation_fn") if Path(folder, MODULES).is_file() else None
     return {**theirs} | ({"sentence_transformers": {"activation_fn": name}} if name else {})
 

@@ -135,7 +135,7 @@ class Adapters:
     def using(self, name: str | None) -> Iterator[None]:
         """Use an adapter in the context; afterwards, return to the one that was in use before.
 
-        Other threads that want another adapter wait until the end of the context.
+        Other threads that call `load`, `use` or `using` wait until the end of the context.
         """
         with self._lock:
             before = self.active

@@ -65,7 +65,8 @@ def write_card(
         folder: Folder of the model.
         config: Its `config.json`.
         run: The run that trained the model; None: the card says that it is not recorded.
-        into: Folder to write the card into, which replaces files of `folder`; None: `folder`.
+        into: Folder to write the card into, whose files will replace those of `folder`; None:
+            `folder`.
 
     Returns:
         Whether the card was written.

@@ -74,7 +74,10 @@ def describe(folder: str | os.PathLike) -> dict[str, Any]:
 
 
 def _family_and_precision(path: Path) -> dict[str, str]:
-    """Return the class of the saved model and the type that it computes in, by name."""
+    """Return the class name of the saved model as "family", and "precision".
+
+    The precision is the quantization or, without one, the name of the dtype policy.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             saved = json.loads(archive.read("config.json"))

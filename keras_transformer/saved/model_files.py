@@ -25,7 +25,7 @@ from keras_transformer.weights.sizes import sized_by
 
 MODEL, CONFIG = "model.keras", hugging_face.CONFIG
 MOST_BYTES = 1 << 24  # maximum bytes of the config in a `.keras` file
-# Weights may have this many times the bytes of their `.keras` file: they hardly compress.
+# Maximum ratio of the unpacked bytes of weights to their `.keras` file; weights hardly compress.
 _UNPACKED = 2
 
 
@@ -48,7 +48,7 @@ def checkpoint_type(folder: str | os.PathLike) -> str | None:
 
 
 def is_hub_name(source: str | os.PathLike) -> bool:
-    """Return whether a text can be the name of a model on a hub: there is no such path."""
+    """Return whether a text has the form of a model's name on a hub, and is no existing path."""
     path = Path(source)
     is_name = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", str(source)) and not path.exists()
     return bool(is_name and (path.parent == Path() or not path.parent.exists()))
@@ -168,9 +168,9 @@ def fingerprint(folder: Path, config: Mapping[str, Any]) -> str:
 
 
 def count_parameters(folder: str | os.PathLike) -> int:
-    """Return the number of weights of a saved folder, without loading its model.
+    """Return the number of parameters of a saved folder, without loading its model.
 
-    Of an adapter, its own weights are counted, without those of its base.
+    For an adapter, the parameters of its base are not counted.
 
     Raises:
         ValueError: If its file of weights cannot be read.

@@ -82,7 +82,7 @@ def _read(folder, config, kind):
 def _checked(tokenizer, options, folder):
     ids = dict(eos_token=tokenizer.eos_id, unk_token=tokenizer.unk_id)
     check_special_tokens(options, tokenizer.pieces_of("source"), ids, folder)
-    # Except for byte-pair encoding (NLLB): there, `transformers` does not clean up spaces either.
+    # With byte-pair encoding (NLLB), `transformers` ignores `clean_up_tokenization_spaces`.
     is_bpe = isinstance(tokenizer, MultilingualTokenizer) and not tokenizer.tasks
     is_bpe = is_bpe and "eng_Latn" in tokenizer.languages
     tokenizer.clean_up = options.get("clean_up_tokenization_spaces") is True and not is_bpe
@@ -103,7 +103,7 @@ def _read_pieces(folder, config, kind, options):
     model_pieces = _own_pieces(content, folder)
     if kind in T5_KINDS:
         return _t5(folder, content, model_pieces, config, options)
-    if (folder / "vocab.json").is_file():  # M2M-100; NLLB has none
+    if (folder / "vocab.json").is_file():  # M2M-100; an NLLB has no such file
         ids = _json(folder / "vocab.json")
         if sorted(ids.values()) != list(range(len(ids))):
             raise ValueError(f"{folder / 'vocab.json'} must have each id from 0 on exactly once")
@@ -135,7 +135,10 @@ def _is_mbart25(config, options):
 
 
 def _language_options(ids, names, options, folder, config):
-    """Return the special ids of a fairseq vocabulary and the ids of its language tokens."""
+    """Return arguments of `MultilingualTokenizer` for a fairseq vocabulary.
+
+    These are the style, the special ids and the ids of the language tokens.
+    """
     if missing := [piece for piece in FAIRSEQ if piece not in ids]:
         raise ValueError(f"the vocabulary in {folder} must have the pieces {missing}")
     is_legacy = options.get("legacy_behaviour") and "eng_Latn" in names  # an option of NLLB only
@@ -172,7 +175,10 @@ def _t5(folder, content, model_pieces, config, options):
 
 
 def _task_options(config, pieces):
-    """Return the special ids of a T5, and its task prefixes or language tags."""
+    """Return arguments of `MultilingualTokenizer` for a T5.
+
+    These are the style, the special ids, and the task prefixes or language tags as `tasks`.
+    """
     tasks = {}
     for name, task in (config.get("task_specific_params") or {}).items():
         if match := re.fullmatch(r"translation_\w+_to_(\w+)", name):

@@ -62,9 +62,9 @@ def checked_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def round_up(size: int, multiple: int = 8) -> int:
-    """Return `size` rounded up to a multiple.
+    """Return `size` rounded up to a multiple of `multiple`.
 
-    Hardware multiplies matrices fastest if their sizes are multiples of 8.
+    The default is 8 because hardware multiplies matrices fastest if their sizes are multiples of 8.
     """
     return -(-size // multiple) * multiple
 
@@ -291,8 +291,8 @@ def _spans_by_decoding(
     """Return the span of each id of a text, given only a function that decodes ids.
 
     An id ends where the decoded text of all ids up to it ends. The decoded text may differ from the
-    original in case, spaces and everything else that normalization changes, so it is aligned with
-    it.
+    original in case, spaces and everything else that normalization changes, so the two are aligned
+    with `difflib`.
     """
     whole = decode(ids)
     steps = difflib.SequenceMatcher(None, _folded(whole), _folded(text), autojunk=False)

@@ -14,7 +14,8 @@ from keras_transformer.text.text_tokenizer_training import library
 
 WORDS, MERGES, LINES = "vocab.json", "merges.txt", "vocab.txt"
 PIECES, DEBERTA_PIECES = "sentencepiece.bpe.model", "spm.model"
-FRAMED = ("bart", "data2vec-text", "roberta", "xlm-roberta")  # byte pairs inside <s> and </s>
+# Model types whose byte-pair tokenizers put texts between <s> and </s>.
+FRAMED = ("bart", "data2vec-text", "roberta", "xlm-roberta")
 # Special tokens of an MPNet: WordPieces like BERT's, but the special tokens of RoBERTa.
 MPNET = dict(cls_token="<s>", sep_token="</s>", pad_token="<pad>", mask_token="<mask>")
 CAMEMBERT = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED")
@@ -54,7 +55,7 @@ def read_vocabulary(folder: Path, name: str | None, kind: str | None) -> tuple[b
         )
     try:
         parts = _from_files(library(), folder, KINDS[name] if name else kind)
-    except Exception as error:  # the library raises Exception itself
+    except Exception as error:  # the library raises plain Exception
         raise ValueError(f"the vocabulary in {folder} cannot be read: {error}") from error
     if parts is None:
         raise FileNotFoundError(
@@ -70,7 +71,10 @@ def read_vocabulary(folder: Path, name: str | None, kind: str | None) -> tuple[b
 
 
 def _from_files(library, folder, kind):
-    """Return a tokenizer, its class, and whether texts get special tokens; None without files."""
+    """Return a tokenizer, its class, and whether texts get special tokens.
+
+    Return None if the folder has no vocabulary files that are read.
+    """
     if (folder / WORDS).is_file() and (folder / MERGES).is_file():
         framed = kind in FRAMED
         return _byte_pairs(library, folder, framed), "GPT2Tokenizer", framed

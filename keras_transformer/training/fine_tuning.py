@@ -129,7 +129,13 @@ def batches_for(
 
 
 def with_lora(model: Any, lora_rank: int, whole: set[str] | frozenset[str] = frozenset()) -> Any:
-    """Enable LoRA in a model unless the rank is 0, and return the model."""
+    """Enable LoRA in a model unless the rank is 0, and return the model.
+
+    Args:
+        model: The model, which is changed.
+        lora_rank: Rank of the LoRA products.
+        whole: Paths of weights that are trained whole.
+    """
     if lora_rank:
         enable_lora(model, lora_rank, whole=whole)
     return model
@@ -141,7 +147,7 @@ def save_run(
     """Save the whole model of a run; after LoRA, also its adapter on the model it started from.
 
     Args:
-        save: Method `save` of a `CausalLM`, a `TextClassifier` ...
+        save: Method `save` of the trained object, such as a `CausalLM`.
         output: Folder of the run; the adapter is in its folder `adapter`.
         start_from: Folder that the run started from.
         lora_rank: Rank of the LoRA products; 0: the run had none.

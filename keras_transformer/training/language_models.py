@@ -39,7 +39,7 @@ def read_start(folder: str | os.PathLike) -> CausalLM:
 
 
 def with_chat_template(writer: CausalLM) -> tuple[CausalLM, bool]:
-    """Return a language model that has a chat template, and whether its vocabulary had to grow.
+    """Return a language model that has a chat template, and whether its tokenizer got new tokens.
 
     A model without a template gets ChatML: its tokens join the vocabulary, and the one that ends a
     turn becomes an EOS token of the model.

@@ -33,7 +33,10 @@ OF_TRAINING = ("dropout", "layer_drop", "guided_alignment")  # config fields tha
 
 @dataclasses.dataclass(frozen=True)
 class RunSetup:
-    """Tokenizer, model class and config of a run, and its start: a translator, or None."""
+    """What a run trains: tokenizer, model class, config and source and target language.
+
+    `start` is the translator that the run starts from; None: a new model.
+    """
 
     start: Translator | None
     family: type
@@ -99,7 +102,9 @@ def read_text(
 def prepare_run(
     options: TranslationRecipe, corpus: Corpus, pairs: Pairs, start_from: Path | None
 ) -> RunSetup:
-    """Train the tokenizer, or load the translator that the run starts from.
+    """Return the tokenizer, model class, config and languages of a run.
+
+    The tokenizer is trained on the pairs, or loaded with the translator that the run starts from.
 
     Raises:
         ValueError: If an option does not fit the corpus or the translator.

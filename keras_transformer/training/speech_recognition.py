@@ -130,7 +130,7 @@ def _batches(run, heard, tokenizer, config, start, hearing):
         pad_id=config.pad_id,
         bos_id=config.bos_id,
         begin=begin,
-        pad_label=NO_LABEL,  # in a Whisper, pad_id is eos_id
+        pad_label=NO_LABEL,  # not pad_id, which is eos_id in a Whisper
         seed=run.seed,
     )
     if start:

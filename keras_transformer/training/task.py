@@ -184,7 +184,7 @@ class TaskRun:
         return checkpoints.history[-1]
 
     def save(self, saved: Any) -> None:
-        """Save a `TextClassifier`, a `CausalLM` ..., and after LoRA also its adapter."""
+        """Save the trained object, such as a `TextClassifier`; after LoRA, also its adapter."""
         save_run(saved.save, self.output, self.start_from, self.lora_rank)
 
     def record(

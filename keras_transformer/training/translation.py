@@ -127,7 +127,7 @@ def train(
 
 
 def _facts(options, translator, checkpoints, batches):
-    """Return what the run records besides its scores."""
+    """Return the facts of a run besides its scores, such as its options, size and speed."""
     seconds = sum(logs["seconds"] for logs in checkpoints.history)
     return {
         "recipe": options.to_dict(),
@@ -251,11 +251,11 @@ def _callbacks(options, corpus, translator, progress, events):
 
 
 def _averaged(options, setup, checkpoints, optimizer):
-    """Return a translator with averaged weights (section 6.1), and the number of checkpoints.
+    """Return a translator with averaged weights, and the number of averaged checkpoints.
 
-    The weights are float32. With LoRA, only the last checkpoint is used: a mean of products is not
-    a product of means. A moving average is in the optimizer's state, so its last checkpoint is
-    enough.
+    The average is that of Vaswani et al. 2017, section 6.1, in float32. With LoRA, only the last
+    checkpoint is used: a mean of products is not a product of means. An exponential moving average
+    is in the optimizer's state, so the last checkpoint is enough.
     """
     single = options.lora_rank or options.ema_decay
     last = checkpoints.paths()[-1 if single else -options.average_last :]

@@ -49,7 +49,7 @@ _MARIAN_FIELDS = _FIELDS | dict(
     **pair_tokens(58100, 58100, 0),
 )
 _PEGASUS_FIELDS = _FIELDS | pair_tokens(0, 0, 1)
-FIELDS = _FIELDS | dict(max_position_embeddings=size())  # positions are weights
+FIELDS = _FIELDS | dict(max_position_embeddings=size())  # required, because positions are weights
 _MBART_FIELDS = FIELDS | pair_tokens(1, None, 2)
 _M2M_FIELDS = _FIELDS | dict(activation_function=activation("relu"), scale_embedding=flag(True))
 
@@ -254,7 +254,7 @@ def rules_of(config: TransformerConfig) -> list[Rule]:
 
 
 ALIASES = {_ENCODER: (_SHARED,), _DECODER: (_SHARED,), "lm_head.weight": (_SHARED, _DECODER)}
-# Ignored tensors: a table that no side reads, computed positions, a number in older files.
+# Ignored tensors: a table that neither side reads, sinusoids, a version number in older files.
 UNUSED = (_SHARED, "embed_positions.weight", "embed_positions.weights", "coder.version")
 # Without a tied output, `transformers` (5.23) ties none of these tables.
 _MARIAN_UNTIED = {_ENCODER: _SHARED, _DECODER: _SHARED}

@@ -82,7 +82,7 @@ FAMILIES = {
         prefix="distilbert.",
         fields=_FIELDS,
         also_read=("pad_token_id",),
-        harmless=("sinusoidal_pos_embds",),  # the first values of a table that the weights have
+        harmless=("sinusoidal_pos_embds",),  # initializes a table that is in the weights
         synonyms=dict(
             hidden_size="dim", num_attention_heads="n_heads", num_hidden_layers="n_layers"
         ),

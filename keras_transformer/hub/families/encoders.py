@@ -32,7 +32,7 @@ from keras_transformer.models.problems import PROBLEM_TYPES
 
 HEADS = {  # suffix of an architecture's name -> our head
     "ForMaskedLM": "masked_lm",
-    "ForPreTraining": "pretraining",  # ELECTRA's: "replaced_tokens"
+    "ForPreTraining": "pretraining",  # of ELECTRA: "replaced_tokens"
     "ForNextSentencePrediction": "next_sentence",
     "ForSequenceClassification": "sequence_classification",
     "ForTokenClassification": "token_classification",

@@ -29,12 +29,13 @@ class Rule:
         layout: "same"; "transposed"; "row": theirs has an additional first axis of size 1;
             "convolution": channels are first in theirs and last in ours; "plus_one": ours is
             theirs plus one.
-        heads: Number of heads of each projection that ours fuses (`layers.head_groups`); theirs
-            are one tensor a projection, or all side by side in one. (): ours is not fused.
-        share: (number, count): ours is this one of `count` equal parts of theirs along the first
-            axis. The rules of the parts must follow each other.
-        orders: For each of `theirs`, the index there of each of our features, or None for the same
-            order. (): the same order everywhere.
+        heads: Number of heads of each projection that ours fuses (`layers.head_groups`). The
+            checkpoint has one tensor per projection, or one in which all are concatenated. (): ours
+            is not fused.
+        share: (number, count): ours is part `number`, from 0, of `count` equal parts of theirs
+            along the first axis. The rules of the parts must be consecutive, in order.
+        orders: For each of `theirs`, the index in it of each of our features; None: the same order.
+            (): the same order in all.
     """
 
     ours: str
@@ -125,8 +126,8 @@ class Family:
             config.
         rules: Function from our config to the rules of all weights.
         config_file: Function from our config to their `config.json` without `model_type`.
-        aliases: Maps names of tensors that may repeat another one to the names which that one can
-            have.
+        aliases: Maps the name of a tensor that may be a copy of another one to the possible names
+            of that one.
         unused: Suffixes of names to ignore: tensors that are not weights, such as tables of
             sinusoids, or weights that no model uses.
         heads: Names of the weights of all heads. Those of a head that the model does not have are
@@ -183,7 +184,7 @@ class Family:
         complete(theirs, general_fields.FIELDS)
         if self.architectures and "architectures" not in self.fields:
             names = theirs.get("architectures") or self.architectures[:1]
-            known = {name.lower() for name in self.architectures}  # LLaMA's was LLaMAForCausalLM
+            known = {name.lower() for name in self.architectures}  # older: LLaMAForCausalLM
             is_known = isinstance(names, list | tuple) and str(names[0]).lower() in known
             require(is_known, "architectures", names, f"one of {self.architectures}")
         return complete(theirs, self.fields, self.synonyms)

@@ -49,7 +49,7 @@ SIDE_SYNONYMS = dict(
 REQUIRED = object()
 LAYERS: tuple[str, ...] = ("n_layer", "n_layers", "num_layers", "num_hidden_layers")
 LAYERS += ("num_decoder_layers", "encoder_layers", "decoder_layers")
-MOST_LAYERS = 1000  # lists of layers are made before the weights show how many there are
+MOST_LAYERS = 1000  # a limit, because lists of layers are made before weights are read
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ _OF_IMAGES = (
 
 
 def _read(theirs, theta, scaling, every, **fields):
-    """Return our config; each layer whose number is a multiple of `every` has no window."""
+    """Return our config; unless there are `layer_types`, every `every`-th layer has no window."""
     count, scalar = theirs["num_hidden_layers"], theirs["query_pre_attn_scalar"]
     usual = [bool((i + 1) % every) for i in range(count)]
     window, layers = read_windows(theirs, usual)
@@ -81,7 +81,7 @@ def _gemma2(theirs, names):
 
 
 def _gemma3(theirs, names):
-    """Return our config; blocks with and without a window differ in their rotary positions."""
+    """Return our config; blocks with and without a window have different rotary rates."""
     rotary = theirs["rope_parameters"] or {}
     for name in (SLIDING, FULL):
         is_object = rotary.get(name) is None or isinstance(rotary[name], Mapping)

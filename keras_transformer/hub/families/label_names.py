@@ -15,7 +15,7 @@ MOST_LABELS = 1 << 20
 def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of a classifier's classes in the order of their numbers."""
     if not theirs["id2label"]:
-        count = theirs["num_labels"]  # names are made before the weights show how many there are
+        count = theirs["num_labels"]  # limited, because names are made before weights are read
         require(count <= MOST_LABELS, "num_labels", count, f"at most {MOST_LABELS}")
         return tuple(f"LABEL_{i}" for i in range(theirs["num_labels"]))
     names = theirs["id2label"]
@@ -25,10 +25,11 @@ def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def problem_type_of(theirs: Mapping[str, Any]) -> str | None:
-    """Return a classifier's `problem_type`, as its own program interprets the file.
+    """Return a classifier's `problem_type`, as `transformers` or sentence-transformers reads it.
 
-    For one label, the activation in the config of a cross-encoder (sentence-transformers) decides.
-    For several labels, a sigmoid decides too; the usual identity does not, it only means logits.
+    A cross-encoder of sentence-transformers names an activation. With one label, it decides: the
+    identity means regression. With several labels, a sigmoid means several labels per text, unless
+    the file states a `problem_type`; other activations have no effect.
 
     Raises:
         ValueError: If the activation is not supported.

@@ -244,7 +244,7 @@ def family(name: str, read: Any, more: Any, fields: Any, rules: Any = rules_of) 
         prefix="model.",
         fields=fields,
         also_read=(*TOKENS, *ROTARY),
-        # Number of parts of a product, and fields that `transformers` does not check.
+        # The first splits matrix products; the second names fields that `transformers` ignores.
         harmless=("pretraining_tp", "ignore_keys_at_rope_validation"),
         names=NAMES,
         architectures=tuple(f"{name}{end}" for end in ("ForCausalLM", "Model")),

@@ -39,11 +39,11 @@ from keras_transformer.models import ViT, ViTConfig
 
 
 def _sides(default: int) -> Field:
-    def fits(value):
+    def are_sides(value):
         sides = value if isinstance(value, list) and len(value) == 2 else [value]
         return all(map(is_size, sides))
 
-    return Field("a whole number of at least 1, or a list of two", fits, default)
+    return Field("a whole number of at least 1, or a list of two", are_sides, default)
 
 
 _SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
