@@ -18,7 +18,7 @@ from keras_transformer.backend import (
     without_gradients,
 )
 from keras_transformer.config import require
-from keras_transformer.losses import LabelSmoothedCrossentropy
+from keras_transformer.losses import LabelSmoothedCrossentropy, MaskedSquaredError
 from keras_transformer.optimizers import weigh_batches, weight_variable
 
 
@@ -129,7 +129,7 @@ class WeightedSteps(keras.Model):
         require(not (class_weight and per_token), "class_weight", class_weight, accepted)
 
     def _loss_is_a_share(self):
-        return isinstance(self.loss, LabelSmoothedCrossentropy)
+        return isinstance(self.loss, LabelSmoothedCrossentropy | MaskedSquaredError)
 
     def _share(self, x, y, sample_weight, weight, training):
         """Return this replica's share of the loss of a global batch, and the output."""
