@@ -48,7 +48,7 @@ def write_in_chunks(
         except OSError as error:
             problem = error.strerror or error
             raise OSError(
-                error.errno, f"{problem}: {part}; the same command goes on after its last chunk"
+                error.errno, f"{problem}: {part}; the same command resumes after its last chunk"
             ) from error
         part.replace(path)
         state.unlink(missing_ok=True)

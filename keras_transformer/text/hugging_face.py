@@ -271,6 +271,8 @@ def write_tokenizer(folder: str | os.PathLike, tokenizer: Tokenizer) -> None:
         for name, content in tokenizer.originals.items():
             (folder / name).write_bytes(content)
         return
+    accepted = "a tokenizer with a SentencePiece model"
+    require(hasattr(tokenizer, "source_model"), "tokenizer", type(tokenizer).__name__, accepted)
     for side in ("source", "target"):
         (folder / f"{side}.spm").write_bytes(getattr(tokenizer, f"{side}_model"))
         name = "vocab.json" if side == "source" else "target_vocab.json"
