@@ -205,9 +205,11 @@ class _Filler:
         return self._own_table("decoder" if self.shared else side)
 
     def _positions(self, side):
-        """Return the table of positions of one side: learned, or sinusoids."""
+        """Return the table of positions of one side: learned, sinusoids, or zeros for none."""
         config = self.config
         offset = config.position_offset
+        if config.positions == "none":  # without a table, CTranslate2 adds sinusoids
+            return np.zeros((config.max_length, config.d_model), "float32")
         if config.positions == "learned":
             path = f"{self._own_table(side)}/positions/embeddings"
             if path not in self.weights:
