@@ -70,7 +70,7 @@ def imported(source: str | os.PathLike, report: Callable[[str], None]) -> Path:
     return place
 
 
-def _fingerprint(checkpoint):
+def _fingerprint(checkpoint: Path) -> str:
     """Return a hash of the names, sizes and times of a checkpoint's files."""
     patterns = (*FILES, PICKLED)
     paths = {x for y in patterns for z in (y, f"*/{y}") for x in checkpoint.glob(z)}

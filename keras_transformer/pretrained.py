@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.translate.translator import Translator
 
 CONFIG = hugging_face.CONFIG
-NO_LOGIT = -1e4  # makes a probability 0; float16 has it
+NO_LOGIT = -1e4  # a logit with probability 0, in the range of float16
 FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt", "vocab.txt"]
 PICKLED = "pytorch_model*.bin"
 FILES += ["[0-9]*_*/pytorch_model.bin"]  # modules of older folders of sentence-transformers
@@ -65,7 +66,7 @@ class PretrainedModel:
     model: keras.Model
     tokenizer: TextTokenizer
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.tokenizer.vocab_size > self.model.config.vocab_size:
             raise ValueError(
                 f"the tokenizer does not match the model: it has {self.tokenizer.vocab_size} "
@@ -90,12 +91,17 @@ def load_pretrained(
 ) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
     """Load a model in Hugging Face's layout, or of CTranslate2, as an object for its task.
 
-    Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5,
-    UMT5 and MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma
-    a `CausalLM`; Whisper a `Transcriber`; ViT and DeiT an `ImageClassifier`, without a classifier
-    an `ImageEmbedder`; BERT, its variants (`models.BERT`), DeBERTa-v2 and v3, ESM-2, a BART with a
-    classifier and the encoder of a T5 alone a `PretrainedModel`, or, in a folder of
-    sentence-transformers, a `TextEmbedder` with its pooling. All have `save(folder)`.
+    The object depends on the family of the model. Each has `save(folder)`.
+
+    - `Translator`: Marian (the 1,400 models of OPUS-MT), Pegasus with a Marian tokenizer, M2M-100,
+      NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400.
+    - `CausalLM`: GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3, GLM-4 and Gemma.
+    - `Transcriber`: Whisper.
+    - `ImageClassifier`: ViT and DeiT; without a classifier, `ImageEmbedder`.
+    - `PretrainedModel`: BERT and its variants (`models.BERT`), DeBERTa-v2 and v3, ESM-2, a BART
+      with a classifier, and the encoder of a T5 alone. In a folder of sentence-transformers, such a
+      model becomes a `TextEmbedder` with its pooling; a classifier of text pairs with one label, as
+      cross-encoders have it, becomes a `TextScorer`.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
@@ -200,7 +206,7 @@ def checkpoint_folder(source: str | os.PathLike) -> Path:
     return _whole(source, _config_of(source))
 
 
-def _whole(source, config):
+def _whole(source: str | os.PathLike, config: Path) -> Path:
     hugging_face.read_config(config.parent)  # fails before gigabytes are downloaded
     if Path(source).is_dir():
         return Path(source)
@@ -208,27 +214,29 @@ def _whole(source, config):
     return folder if any(folder.glob("*.safetensors")) else _fetched(os.fspath(source), [PICKLED])
 
 
-def _config_of(source):
+def _config_of(source: str | os.PathLike) -> Path:
     folder = Path(source) if Path(source).is_dir() else _fetched(os.fspath(source), [CONFIG])
     if not (folder / CONFIG).is_file():
         raise FileNotFoundError(f"{source} is not a checkpoint: it has no {CONFIG}")
     return folder / CONFIG
 
 
-def _model(folder, precision, without=()):
+def _model(folder: Path, precision: str | None, without: Iterable[int] = ()) -> keras.Model:
     """Return the model of a folder, in which the tokens in `without` have no probability."""
     model = hugging_face.read_model(folder, precision if precision in FLOATS else "float32")
     if without:
-        bias = next((x for x in model.weights if x.path == "output_bias/bias"), None)
+        weights, path = {x.path: x for x in model.weights}, "output_bias/bias"
         where = f"renormalize_logits of {folder}"
-        require(bias is not None, where, True, "false or null: the model has no bias of logits")
-        value = keras.ops.convert_to_numpy(keras.ops.cast(bias, "float32")).copy()
+        require(path in weights, where, True, "false or null: the model has no bias of logits")
+        value = keras.ops.convert_to_numpy(keras.ops.cast(weights[path], "float32")).copy()
         value[list(without)] = NO_LOGIT
-        bias.assign(value)
+        weights[path].assign(value)
     return _narrow(model, precision, folder)
 
 
-def _converted(folder, source_language, target_language, precision):
+def _converted(
+    folder: Path, source_language: str | None, target_language: str | None, precision: str | None
+) -> Translator | Transcriber:
     """Load a model that CTranslate2 has converted."""
     converted = Converted.read(folder)
     dtype = precision if precision in FLOATS else "float32"
@@ -250,20 +258,22 @@ def _converted(folder, source_language, target_language, precision):
     return Translator(_narrow(converted.model(dtype), precision, folder), tokenizer, *languages)
 
 
-def _narrow(model, precision, folder):
+def _narrow(model: Any, precision: str | None, folder: Path) -> Any:
     return in_precision(model, precision, folder) if precision == "int8" else model
 
 
-def _usual_languages(folder, tokenizer):
-    """Return the source and target language that the folder names; None: none that exists.
+def _usual_languages(folder: Path, tokenizer: Any) -> tuple[str | None, str | None]:
+    """Return the source and target language that the folder names.
 
-    A target begins with the token of its language, which may be in `generation_config.json`.
+    A language that it does not name, or that the tokenizer lacks, is None; but a single target
+    language is always chosen. A target begins with the token of its language, which may be in
+    `generation_config.json`.
     """
     forced = generation_facts(folder)[0].get("forced_bos_token_id")
     codes = getattr(tokenizer, "languages", {})
     code = next((code for code, i in codes.items() if i == forced), None)
-    options = folder / "tokenizer_config.json"
-    options = read_json(options) if options.is_file() else {}
+    path = folder / "tokenizer_config.json"
+    options = read_json(path) if path.is_file() else {}
     options = options if isinstance(options, dict) else {}
     source = options.get("source_lang") or options.get("src_lang")
     target = code or options.get("target_lang") or options.get("tgt_lang")

@@ -73,7 +73,7 @@ WITH_BACKEND = (
     "data/test_audio.py",
     "data/test_prefetching.py",
     "docs/test_add_a_family.py",
-    "serving/test_engines.py",
+    "serving/test_handlers.py",
     "text/test_keras_hub_tokenizer.py",
 )
 

@@ -45,9 +45,9 @@ def write_rows(cache_BNSH: Any, update_BNTH: Any, index_B: Any) -> Any:
 
 
 def most_filled(cache_BNSH: Any, index_B: Any, length: int) -> Any:
-    """Return how many of the first places hold all rows, after `length` further tokens of each.
+    """Return how many leading places hold the keys of every row, after `length` more tokens each.
 
-    On PyTorch it is the number of all places: computing it would wait for the device.
+    On PyTorch it is the number of all places: computing the least number would wait for the device.
     """
     return cache_BNSH.shape[2] if IS_EAGER else ops.max(index_B) + length
 

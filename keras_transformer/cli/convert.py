@@ -74,7 +74,7 @@ class Format(enum.StrEnum):
     ONNX = "onnx"
 
 
-SHOWN = 10  # entries of a long list
+SHOWN = 10  # entries of a long list that `info` shows
 
 # The options of `export` that each format accepts, besides --overwrite.
 OPTIONS = {
@@ -142,7 +142,7 @@ def export(
     options = {
         name: value
         for name, value in context.params.items()
-        if context.get_parameter_source(name).name == "COMMANDLINE"
+        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
     }
     options = {
         x: y for x, y in options.items() if x not in ("folder", "out", "format_", "overwrite")

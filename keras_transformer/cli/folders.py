@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 
-class SavedFolder(type(Path())):  # type: ignore[misc]
+class SavedFolder(type(Path())):  # type: ignore[misc]  # Python 3.11 has no subclasses of Path
     """A folder that a command loads a model from, as the command line names it."""
 
 

@@ -32,8 +32,9 @@ def _draws(asked):
     return asked.sample or (asked.mbr and asked.mbr_source == "samples")
 
 
-# When options must be left out: the end of the error, the condition, and the options.
-# Inlined terms would go to the reverse translator and the aligner, in place of the user's sources.
+# (end of the error message, condition, options that must be left out if the condition is true).
+# With --inline-terms, the sources contain terms of the target language, which neither the reverse
+# translator nor the aligner can use.
 CONFLICTS: tuple[tuple[str, Callable[[Any], Any], Iterable[str]], ...] = (
     ("if --output is a folder", lambda x: x.is_corpus, _OF_LINES),
     ("with --context-sentences", lambda x: x.context_sentences, _NO_CONTEXT),
@@ -58,13 +59,13 @@ def refuse_conflicts(asked: Any) -> None:
         asked: All options of the command, as attributes, and `search`: the search options that
             are given.
     """
-    given = {name: x for name, x in (vars(asked) | asked.search).items() if x}
-    if not asked.is_corpus:  # a job over a corpus takes 0 as left out
-        given |= asked.search | ({} if asked.seed is None else {"seed": asked.seed})
+    values = {name: x for name, x in (vars(asked) | asked.search).items() if x}
+    if not asked.is_corpus:  # in a job over a corpus, 0 counts as left out
+        values |= asked.search | ({} if asked.seed is None else {"seed": asked.seed})
     for when, applies, names in CONFLICTS:
         for name in names if applies(asked) else ():
             flag = f"--{name.replace('_', '-')}"
-            require(name not in given, flag, given.get(name), f"left out {when}")
+            require(name not in values, flag, values.get(name), f"left out {when}")
 
 
 def translate_to_folder(asked: Any) -> None:
@@ -95,7 +96,8 @@ def translate_lines(asked: Any) -> None:
     input_file = Path(asked.inputs[0]) if asked.inputs else None
     glossary = _glossary(asked)
     translator = loaded(asked.folder, asked.ensemble, **_loading(asked))
-    lines = read_lines(input_file, asked.text_field, input_file and source_code(translator))
+    code = source_code(translator) if input_file else None
+    lines = read_lines(input_file, asked.text_field, code)
     search = asked.search
     if asked.inline_terms:
         lines = _with_terms(lines, glossary, translator, asked.folder)
@@ -170,7 +172,7 @@ def _loading(asked):
 
 
 def _glossary(asked):
-    """Return the glossary, if there is one; as a constraint it needs a search that takes it."""
+    """Return the glossary, or None; without --inline-terms, refuse searches without constraints."""
     from keras_transformer.text.glossary import Glossary
 
     if asked.glossary is None:

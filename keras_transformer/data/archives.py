@@ -38,9 +38,9 @@ def read_tar(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
     try:
         with tarfile.open(path) as archive:
             for member in archive:
-                if member.isfile():
+                if member.isfile() and (file := archive.extractfile(member)):
                     _check(path, member.name, member.size)
-                    yield member.name, archive.extractfile(member).read()
+                    yield member.name, file.read()
             while archive.fileobj.read(1 << 20):  # gzip checks its checksum at the end of the file
                 pass
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:

@@ -17,7 +17,8 @@ from keras_transformer.system.git_lfs import refuse_pointer
 VERSION = 6  # binary version, since CTranslate2 3.0
 # In the order of CTranslate2's enum DataType. NumPy has no bfloat16: its bits are read.
 BFLOAT16 = np.dtype(np.uint16)
-DTYPES = tuple(map(np.dtype, (np.float32, np.int8, np.int16, np.int32, np.float16, BFLOAT16)))
+_TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16, BFLOAT16)
+DTYPES: tuple[np.dtype, ...] = tuple(np.dtype(x) for x in _TYPES)
 MOST_AXES = 8
 SIDES = ("encoder", "decoder")
 

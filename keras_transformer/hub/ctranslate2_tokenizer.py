@@ -59,7 +59,8 @@ def tokenizer_of(converted: Converted) -> Tokenizer:
     if kind is None and all((folder / name).is_file() for name in PAIR):
         models = [read_bytes(folder / name) for name in PAIR]
         tokenizer = _trained(models, source, target) or MarianTokenizer(
-            *models,
+            models[0],
+            models[1],
             _ids(source),
             None if source == target else _ids(target),
             converted.config.bos_id,

@@ -109,7 +109,9 @@ class Checkpoint:
             with safe_open(path, framework="numpy") as file:
                 kind = file.get_slice(name).get_dtype()
                 _check_float(kind in FLOATS, path, name, kind)
-                return check_finite(_as_float32(file.get_tensor(name)), name, path)
+                return check_finite(
+                    file.get_tensor(name).astype(np.float32, copy=False), name, path
+                )
 
         for name in names:
             self._readers[name] = functools.partial(read, name)
@@ -187,7 +189,3 @@ def check_finite(values: np.ndarray, name: str, path: str | os.PathLike) -> np.n
             "the file is damaged, or training diverged"
         )
     return values
-
-
-def _as_float32(array: np.ndarray) -> np.ndarray:
-    return array if array.dtype == np.float32 else array.astype(np.float32)

@@ -64,8 +64,8 @@ def describe(folder: str | os.PathLike) -> dict[str, Any]:
         details |= {name: x for name, x in hearing.items() if not isinstance(x, list)}
     if config.get("tokenizer") is not None:
         manifest = read_json(Path(folder, MANIFEST))
-        kind = manifest.get("class") if isinstance(manifest, dict) else None
-        details |= {"tokenizer": kind or TextTokenizer.__name__}
+        name = manifest.get("class") if isinstance(manifest, dict) else None
+        details |= {"tokenizer": name or TextTokenizer.__name__}
         details |= {"fingerprint": config["tokenizer"][:16]}
         for side in ("source_languages", "target_languages"):  # only of models with many languages
             if isinstance(manifest, dict) and isinstance(codes := manifest.get(side), list):
@@ -73,8 +73,11 @@ def describe(folder: str | os.PathLike) -> dict[str, Any]:
     return facts | details
 
 
-def _family_and_precision(path):
-    """Return the class of the saved model and the type that it computes in, by name."""
+def _family_and_precision(path: Path) -> dict[str, str]:
+    """Return the class name of the saved model as "family", and "precision".
+
+    The precision is the quantization or, without one, the name of the dtype policy.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             saved = json.loads(archive.read("config.json"))
@@ -94,7 +97,7 @@ def other_kind(path: str | os.PathLike) -> str | None:
     """
     path = Path(path)
 
-    def has(*names):
+    def has(*names: str) -> bool:
         return all((path / name).is_file() for name in names)
 
     if path.is_file():

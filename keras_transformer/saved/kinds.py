@@ -50,7 +50,7 @@ class Kind:
 
 
 TRANSLATION = "translation"  # task of folders that name none
-# For an encoder that fits several, the most specific comes first.
+# If an encoder is of several kinds, the most specific of them comes first.
 KINDS = (
     Kind("translator", "Translator", "translate", TRANSLATION, "translation"),
     Kind(
@@ -169,7 +169,7 @@ def kind_of(loader: str) -> Kind:
 
 
 def kinds_of(config: Mapping[str, Any]) -> list[Kind]:
-    """Return the kinds that a `config.json` of a saved folder fits; none if it is of no use alone.
+    """Return the kinds of a saved folder with this `config.json`; empty if nothing loads it alone.
 
     The weights are not read. An encoder is known by its head, whatever its task.
     """

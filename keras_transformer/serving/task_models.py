@@ -1,4 +1,4 @@
-"""Models for tasks on texts, images and recordings besides translation: one engine per task."""
+"""Models for tasks on texts, images and recordings besides translation: one handler per task."""
 
 from __future__ import annotations
 
@@ -41,6 +41,9 @@ class Task:
         return getattr(keras_transformer, self.kind.loader)
 
 
+# Functions for `Task.costs`: the number of tokens of each item.
+
+
 def _texts(tool, texts):
     whole = [text if isinstance(text, str) else " ".join(text) for text in texts]
     return [len(ids) for ids in tool.tokenizer.encode(whole)]
@@ -53,6 +56,7 @@ def _patches(tool, images):
 
 
 def _frames(tool, sounds):
+    # The encoder has 50 positions per second.
     return [1 + 50 * len(sound) // tool.hearing.sample_rate for sound in sounds]
 
 
@@ -61,6 +65,11 @@ def _words(tool, texts):
 
 
 def _by_command(kind):
+    """Return the task of a kind of models: the method with the name of the kind's command.
+
+    The option `pairs` only keeps texts and pairs of texts in different batches.
+    """
+
     def run(tool, items, tokens_per_batch, pairs=None, **options):
         return getattr(tool, kind.command)(items, tokens_per_batch=tokens_per_batch, **options)
 
@@ -93,8 +102,8 @@ TASKS: Mapping[str, Task] = {
 
 
 @dataclass(frozen=True)
-class TaskEngine:
-    """An engine for a batcher: a model's object with options; equal engines share batches.
+class TaskHandler:
+    """A handler for a batcher: a model's object with options; equal handlers share batches.
 
     Args:
         name: Name of the task, one of `TASKS`.
@@ -151,9 +160,9 @@ class TaskModel:
             tools[name] = TASKS[name].loader.of(folder, tool.model, tool.tokenizer)
         return cls(folder.resolve().name, tools)
 
-    def engine(self, name: str, **options: Any) -> TaskEngine:
-        """Return the engine for a task with the options of a request."""
-        return TaskEngine(name, self.tools[name], tuple(sorted(options.items())))
+    def handler(self, name: str, **options: Any) -> TaskHandler:
+        """Return the handler for a task with the options of a request."""
+        return TaskHandler(name, self.tools[name], tuple(sorted(options.items())))
 
 
 def tasks_of(folder: Path) -> list[str]:

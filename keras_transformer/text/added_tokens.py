@@ -19,11 +19,10 @@ _FLAGS = ("lstrip", "normalized", "rstrip", "single_word", "special")
 def with_added_tokens(
     content: bytes, options: Mapping[str, Any], path: Path, override: bool = False
 ) -> bytes:
-    """Return the content of a `tokenizer.json` with the tokens of the other files.
+    """Return the content of a `tokenizer.json` with the tokens that the folder's options add.
 
-    As in `transformers`, entries of `added_tokens_decoder` replace the same tokens of the file.
-    Named tokens, such as `pad_token`, are left out if the vocabulary lacks them: no text gets
-    them.
+    As in `transformers`, entries of `added_tokens_decoder` replace the same tokens of the
+    `tokenizer.json`. Named tokens, such as `pad_token`, are skipped if the vocabulary lacks them.
 
     Args:
         content: Contents of the `tokenizer.json`.

@@ -111,7 +111,10 @@ def _residues(parts):
 
 
 def _batches(run, parts, part, tokenizer, pad_id, masking=None):
-    """Return batches of structures, or of masked residues; only training proteins are cut."""
+    """Return batches with structures as labels, or with `masking` batches of masked residues.
+
+    Only training proteins are truncated, to the `max_length` of the run.
+    """
     numbers = {label: number for number, label in enumerate(STRUCTURES)} | {UNRESOLVED: NO_LABEL}
     is_train = part == "train"
     words = [list(residues) for residues, _ in parts[part]]
