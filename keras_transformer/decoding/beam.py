@@ -29,17 +29,18 @@ def beam_search(
     of 0.6.
 
     Args:
-        step: Takes token ids (B, K), the state, their position and the ancestors (B, K, M) of the
-            beams; returns logits (B, K, V) and the state. M is the number of all positions. The
-            ancestors hold a hypothesis's slot at each position up to this one, then -1.
+        step: Takes token ids (B, K), the state, the position of these tokens and the ancestors
+            (B, K, M) of the beams; returns logits (B, K, V) and the state. M is the number of all
+            positions. The ancestors hold a hypothesis's slot at each position up to this one, then
+            -1.
         search: Options of the search; K is `beam_size`. A score is the sum of log-probabilities
             divided by ((5 + |Y|) / 6)^alpha, with `length_penalty` as alpha. If `num_hypotheses`
             is set, a row ends as soon as that many hypotheses score higher than any unfinished one
-            can still reach; the remaining ones may then differ. `scoring="transformers"` follows
-            that library (5.23): the divisor is |Y|^alpha, a row continues until the worst of its
-            finished hypotheses is no worse than any unfinished one, forced tokens, including EOS
-            at the limit, cost nothing, and the repetition penalty changes log-probabilities, not
-            logits. With `early_stopping`, a row ends when `beam_size` hypotheses have finished.
+            can still reach; the remaining ones may then differ. With `early_stopping`, a row ends
+            when `beam_size` hypotheses have finished. `scoring="transformers"` follows that library
+            (5.23): the divisor is |Y|^alpha. A row continues until its worst finished hypothesis is
+            no worse than any unfinished one. Forced tokens, including EOS at the limit, add 0 to
+            the score. The repetition penalty changes log-probabilities, not logits.
         logits_BV, state: See `greedy_loop`.
         sequences: Other arguments of `greedy_loop`, except those of sampling.
 

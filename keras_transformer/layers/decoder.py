@@ -146,6 +146,7 @@ class Decoder(Stack):
         rotary: Arguments of a `Rotary` that all blocks share in their self-attention; None: no
             rotary positions.
         by_layer: Options that differ between blocks, see `Stack`.
+        layer_drop: Probability that a block is skipped in a training step, see `Stack`.
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Call arguments:

@@ -100,6 +100,7 @@ class Encoder(Stack):
         shared: Whether one block is run `num_layers` times (Lan et al. 2020, section 3.1); or the
             number of distinct blocks, each run for an equal share of consecutive layers.
         by_layer: Options that differ between blocks, see `Stack`; empty if blocks are shared.
+        layer_drop: Probability that a block is skipped in a training step, see `Stack`.
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Raises:

@@ -172,7 +172,7 @@ class Waiting:
 
 
 def _shares(client):
-    """Return the shares of the queue that a client's tokens count in, with their owners' names."""
+    """Return a client's shares of the queue, each with its name in error messages."""
     if client is None:
         return {}
     return {client: "yours"} | ({"files": "files"} if client.sends_file else {})

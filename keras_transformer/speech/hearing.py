@@ -59,7 +59,9 @@ class Hearing:
 
     @classmethod
     def of(cls, facts: Any) -> Hearing:
-        """Make a `Hearing` from the JSON values of its fields; only the last two may be missing.
+        """Make a `Hearing` from the JSON values of its fields.
+
+        `alignment_heads` and `language` may be missing, as in folders of older versions.
 
         Raises:
             ValueError: If a field is missing, unknown or out of range.

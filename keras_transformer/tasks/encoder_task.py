@@ -21,7 +21,9 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 
 
 class EncoderTask:
-    """Base class: an encoder with its tokenizer, and the function of its outputs for one task.
+    """Base class of the tasks: an encoder with its tokenizer.
+
+    A subclass turns the encoder's outputs into the results of one task.
 
     The class attribute `kind` of a subclass says which head the model must have.
 

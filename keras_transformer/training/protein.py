@@ -103,7 +103,11 @@ def _fit(run, model, batches, epochs, metric):
 
 
 def _residues(parts):
-    """Return a tokenizer with a word for each residue, its size and ids of special tokens."""
+    """Train a tokenizer with a token for each residue.
+
+    Return it, its vocabulary size, and the ids of padding, of the mask and of the other special
+    tokens.
+    """
     spaced = (" ".join(residues) for residues, _ in parts["train"])
     tokenizer = TextTokenizer.train(spaced, "wordpiece", 64, lowercase=False)
     pad_id, mask_id, *special = map(tokenizer.id_of, SPECIAL)

@@ -136,10 +136,11 @@ class TaskRun:
 
         Args:
             model: The compiled model.
-            data: Endless batches; or the inputs, if `steps` is None.
-            steps: Batches per epoch.
-            options: Further arguments of `keras.Model.fit`. `validation_data` may be batches with
-                `dataset` and a length.
+            data: Endless batches; if `steps` is None, the inputs, with the labels as `y` among the
+                options.
+            steps: Batches per epoch; None: all rows of the inputs.
+            options: Further arguments of `keras.Model.fit`. `validation_data` must be batches with
+                the method `dataset` and a length.
         """
         batches = f", {steps} batches an epoch" if steps else ""
         say(f"{model.count_params():,} parameters{batches}; {keras.backend.backend()}")

@@ -142,5 +142,5 @@ def _put(results, row_ids, values):
 
 
 def lower_at(x_RV: torch.Tensor, ids_RM: torch.Tensor, values_RM: torch.Tensor) -> torch.Tensor:
-    """Kernel of `backend.forbid` for PyTorch: return x, at most `values_RM` at `ids_RM`."""
+    """Kernel of `backend.forbid` for PyTorch: lower x at `ids_RM` to `values_RM` or less."""
     return x_RV.scatter_reduce(1, ids_RM.long(), values_RM, "amin")

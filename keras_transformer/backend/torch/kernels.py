@@ -91,7 +91,7 @@ def attention(
     if on_cpu and not by_products and not torch.is_grad_enabled():
         # Called by name, to save the choice of a kernel.
         kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-        # It requires contiguous rows, which its callers in PyTorch ensure.
+        # It requires a contiguous last axis, which `scaled_dot_product_attention` would ensure.
         inputs = (query_BNTH, key_BNSH, value_BNSH)
         rows = (x if x.stride(-1) == 1 else x.contiguous() for x in inputs)
         return kernel(*rows, is_causal=causal, attn_mask=bias)[0]

@@ -45,7 +45,10 @@ _ALIGNMENT = 64  # bytes; vectors that lie across two lines of a cache take twic
 
 
 class Packages:
-    """A compiler of functions over a model, each once for all later processes.
+    """A store of compiled functions of a model.
+
+    Each function is compiled ahead of time and kept in `folder`; later processes load it instead of
+    compiling again.
 
     Args:
         model: The model, whose weights the code reads as they are, or as the compiler packed them.

@@ -221,7 +221,7 @@ FAMILIES = {
         ONE_STACK | {"text_config": mapping(), "tie_word_embeddings": exactly(True)},
         also_read=TOKENS,
         harmless=_OF_IMAGES,
-        part=(  # names of the text model, in the order in which they are tried
+        part=(  # prefixes of the text model in checkpoints, and those of the rules; tried in order
             ("language_model.model.", "model."),
             ("language_model.lm_head.", "lm_head."),
             ("model.language_model.", "model."),

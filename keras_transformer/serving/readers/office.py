@@ -51,13 +51,13 @@ _BROKEN = (
 
 
 def read(content: bytes) -> tuple[list[str], list[str]]:
-    """Return the HTML of each text, with a numbered span for each of its parts.
+    """Return the HTML of each text, with a numbered span for each differently formatted run.
 
     Returns:
-        The texts, and names of other parts of the document that have words.
+        The texts, and the names of the parts of the document that hold text but are not translated.
 
     Raises:
-        ValueError: If the content is no document of this kind, or too large.
+        ValueError: If the content is not a document of this kind, or is too large.
     """
     document = _Document(content)
     return [text_places.marked(x) for x in document.texts()], sorted(document.left())
