@@ -14,6 +14,7 @@ from keras_transformer.config import require
 from keras_transformer.hub import hugging_face
 from keras_transformer.hub.families.label_names import labels_of
 from keras_transformer.hub.generation_config import generation_facts, left_out, search_of
+from keras_transformer.hub.gguf.checkpoint import is_gguf, unpacked
 from keras_transformer.hub.sentence_transformers import read_scorer, read_sentence_model
 from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech, ViT
@@ -81,7 +82,7 @@ def load_pretrained(
     target_language: str | None = None,
     precision: str | None = None,
 ) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
-    """Load a model in Hugging Face's layout as an object for its task.
+    """Load a model in Hugging Face's layout, or a GGUF file, as an object for its task.
 
     Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5,
     UMT5 and MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma
@@ -101,7 +102,8 @@ def load_pretrained(
 
     Args:
         source: Folder with `config.json`, weights and tokenizer files; or the name of a model on
-            the hub, which is downloaded once and kept in the cache of `huggingface_hub`.
+            the hub, which is downloaded once and kept in the cache of `huggingface_hub`; or a GGUF
+            file of a LLaMA (also SmolLM and Mistral), Qwen2, Qwen3, Phi-3, Gemma or GPT-2.
         source_language, target_language: Language codes of a multilingual model, such as "de"
             (M2M-100), "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de"
             (T5, MADLAD-400); None: the languages in its files. `Translator.between` chooses others.
@@ -111,7 +113,8 @@ def load_pretrained(
         The object for the family of the model.
 
     Raises:
-        ImportError: If a model name is given and `huggingface_hub` is not installed.
+        ImportError: If a model name is given and `huggingface_hub` is not installed, or a GGUF
+            file and `gguf` is not.
         FileNotFoundError: If there is neither such a folder nor such a model, or a file is
             missing.
         ConnectionError: If the model is not in the cache and the hub cannot be reached.
@@ -122,6 +125,9 @@ def load_pretrained(
     require(
         precision in (*PRECISIONS, None), "precision", precision, f"one of {PRECISIONS} or None"
     )
+    if is_gguf(source):
+        with unpacked(source) as folder:
+            return load_pretrained(folder, source_language, target_language, precision)
     precision = precision and usable_precision(precision)
     config = _config_of(source)
     theirs = read_json(config)
