@@ -180,7 +180,9 @@ def load_pretrained(
 
 
 def checkpoint_folder(source: str | os.PathLike) -> Path:
-    """Return the folder of a checkpoint; download a model on the hub if it is not in the cache.
+    """Return the folder of a checkpoint, or its GGUF file.
+
+    A model on the hub is downloaded if it is not in the cache.
 
     Args:
         source: See `load_pretrained`.
@@ -189,6 +191,8 @@ def checkpoint_folder(source: str | os.PathLike) -> Path:
         ConnectionError, FileNotFoundError, ImportError, PermissionError: See `load_pretrained`.
         ValueError: If its `config.json` is broken, or of no family that is supported.
     """
+    if is_gguf(source):
+        return Path(source)
     return _whole(source, _config_of(source))
 
 

@@ -36,8 +36,8 @@ _REFUSED: dict[str, tuple[Any, ...]] = {
     "rope.scaling.yarn_log_multiplier": (0.0,),
     "use_parallel_residual": (False,),
 }
-_SAMPLING = "general.sampling."
-_SAMPLED = {  # keys of a search, and fields of `generation_config.json`
+_SEARCH = "general.sampling."
+SAMPLING = {  # keys of a search, and fields of `generation_config.json`
     "temp": "temperature",
     "top_k": "top_k",
     "top_p": "top_p",
@@ -45,9 +45,9 @@ _SAMPLED = {  # keys of a search, and fields of `generation_config.json`
     "penalty_repeat": "repetition_penalty",
 }
 _GENERAL = {
-    f"{_SAMPLING}xtc_probability": (0.0,),
-    f"{_SAMPLING}mirostat": (0,),
-    f"{_SAMPLING}sequence": (None,),
+    f"{_SEARCH}xtc_probability": (0.0,),
+    f"{_SEARCH}mirostat": (0,),
+    f"{_SEARCH}sequence": (None,),
     "general.type": ("model",),
     "general.quantization_version": (2,),
 }
@@ -103,13 +103,13 @@ def known_keys() -> set[str]:
 
 def _checked(facts):
     """Return the metadata without the keys that describe the file, or that other modules check."""
-    sampling = {f"{_SAMPLING}{name}" for name in _SAMPLED}
+    sampling = {f"{_SEARCH}{name}" for name in SAMPLING}
     return {
         name: value
         for name, value in facts.items()
         if name in _GENERAL
         or not name.startswith(("general.", "tokenizer.", "split.", "quantize.", "imatrix."))
-        or (name.startswith(_SAMPLING) and name not in sampling)
+        or (name.startswith(_SEARCH) and name not in sampling)
     }
 
 
@@ -167,7 +167,7 @@ def token_ids_of(file: GGUFFile) -> dict[str, Any]:
 
 def generation_of(file: GGUFFile) -> dict[str, Any]:
     """Return the `generation_config.json` of a file: its end tokens, and its authors' search."""
-    values = {name: file.facts.get(f"{_SAMPLING}{key}") for key, name in _SAMPLED.items()}
+    values = {name: file.facts.get(f"{_SEARCH}{key}") for key, name in SAMPLING.items()}
     search = {name: value for name, value in values.items() if value is not None}
     if search.get("temperature"):
         search["do_sample"] = True
