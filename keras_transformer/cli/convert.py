@@ -121,8 +121,8 @@ def export(
     quantization: Annotated[
         str | None,
         typer.Option(
-            help="Type of the weights: for CTranslate2, such as int8  [default: float32]; for gguf, "
-            "F16, Q8_0 or F32  [default: F16]"
+            help="Type of the weights: for CTranslate2, such as int8  [default: float32]; for gguf "
+            "F16, Q8_0 or F32  [default: F16]."
         ),
     ] = None,
     overwrite: Annotated[

@@ -115,8 +115,9 @@ def _candidates(factors: Sequence[float], head_dim: int, theta: float):
     slope, start = np.polyfit(rate[between] / (2 * math.pi), share, 1)
     if start < 0 < slope:
         high, length = round(1 - 1 / start, 4), round(-slope / start)
-        found = dict(high_freq_factor=high, original_max_position_embeddings=length)
-        yield kind | _USUAL | found
+        yield kind | dict(
+            low_freq_factor=1.0, high_freq_factor=high, original_max_position_embeddings=length
+        )
 
 
 def write_scaling(

@@ -244,6 +244,11 @@ def _sentence_pieces(file, facts, tokens, types):
     scores = facts.get("scores") or []
     are_numbers = len(scores) == len(tokens) and all(map(is_number, scores))
     require(are_numbers, f"{PREFIX}scores in {file.path}", len(scores), "one number a token")
+    if len({score for score, kind in zip(scores, types, strict=True) if kind == NORMAL}) < 2:
+        raise ValueError(
+            f"{PREFIX}scores in {file.path} are all equal: they must tell which pieces are merged "
+            "first; convert the model again, with its SentencePiece model beside it"
+        )
     spaced = facts.get("add_space_prefix", True)
     unknown = facts.get("unknown_token_id", 0)
     steps = [dict(type="Prepend", prepend=SPACE)] if spaced else []

@@ -3,6 +3,8 @@
 The names of tensors come from the tables of the package `gguf`.
 """
 
+import json
+
 import gguf
 import numpy as np
 import torch
@@ -11,7 +13,7 @@ import transformers
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.hub.families.parity import fill
 
-VOCABULARY = 300
+VOCABULARY, BOS, EOS = 300, 298, 299
 TOKENS = TextTokenizer.train(["To be, or not to be: that is the question."] * 2, "bytes", 300)
 SIZES = dict(
     vocab_size=VOCABULARY, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
@@ -56,22 +58,22 @@ def byte_facts(pre="gpt-2"):
     pieces = sorted(TOKENS.pieces(), key=TOKENS.pieces().get)
     pieces += [f"[PAD{i}]" for i in range(len(pieces), VOCABULARY)]
     types = [3] + [1] * (TOKENS.vocab_size - 1)
-    types += [5] * (VOCABULARY - len(types))
+    types += [5] * (BOS - len(types)) + [3, 3]
+    pieces[BOS:] = ["<s>", "</s>"]
     return {
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": pre,
         "tokenizer.ggml.tokens": pieces,
         "tokenizer.ggml.token_type": types,
         "tokenizer.ggml.merges": merges(),
-        "tokenizer.ggml.bos_token_id": 1,
-        "tokenizer.ggml.eos_token_id": 2,
+        "tokenizer.ggml.bos_token_id": BOS,
+        "tokenizer.ggml.eos_token_id": EOS,
         "tokenizer.ggml.padding_token_id": 0,
     }
 
 
 def merges():
-    import json
-
+    """The merges of `TOKENS`."""
     return [" ".join(x) for x in json.loads(TOKENS.content)["model"]["merges"]]
 
 

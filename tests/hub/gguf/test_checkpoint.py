@@ -79,7 +79,7 @@ def test_from_file_to_folder(tmp_path):
     loaded.save(tmp_path / "saved")
     again = CausalLM.load(tmp_path / "saved")
     assert again.template.source == "{{ 'hi' }}"
-    assert again.model.config.eos_ids == (2, 5)
+    assert again.model.config.eos_ids == (299, 5)
     assert again.options({}).temperature == 0.5 and again.options({}).top_k == 7
     assert again.tokenizer.encode(["To be"]) == loaded.tokenizer.encode(["To be"])
     assert_same_logits(again.model, theirs)
