@@ -192,6 +192,8 @@ def checkpoint_folder(source: str | os.PathLike) -> Path:
         ValueError: If its `config.json` is broken, or of no family that is supported.
     """
     if is_gguf(source):
+        if not Path(source).is_file():
+            raise FileNotFoundError(f"there is no file {source}")
         return Path(source)
     return _whole(source, _config_of(source))
 
