@@ -18,6 +18,7 @@ from keras_transformer.hub.ctranslate2_in import Converted, is_converted
 from keras_transformer.hub.ctranslate2_tokenizer import text_tokenizer_of, tokenizer_of
 from keras_transformer.hub.families.label_names import labels_of
 from keras_transformer.hub.generation_config import generation_facts, left_out, search_of
+from keras_transformer.hub.gguf.checkpoint import is_gguf, unpacked
 from keras_transformer.hub.sentence_transformers import read_scorer, read_sentence_model
 from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech, ViT
@@ -89,7 +90,7 @@ def load_pretrained(
     target_language: str | None = None,
     precision: str | None = None,
 ) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
-    """Load a model in Hugging Face's layout, or of CTranslate2, as an object for its task.
+    """Load a model of Hugging Face, CTranslate2 or llama.cpp as an object for its task.
 
     The object depends on the family of the model. Each has `save(folder)`.
 
@@ -115,8 +116,9 @@ def load_pretrained(
     Args:
         source: Folder with `config.json`, weights and tokenizer files; a zip file of one; a folder
             of CTranslate2, with `model.bin`, vocabularies and tokenizer files (Whisper, T5, Marian
-            and its relatives); or the name of a model on the hub, which is downloaded once and kept
-            in the cache of `huggingface_hub`.
+            and its relatives); a GGUF file of a LLaMA (also SmolLM and Mistral), Qwen2, Qwen3,
+            Phi-3, Gemma or GPT-2; or the name of a model on the hub, which is downloaded once and
+            kept in the cache of `huggingface_hub`.
         source_language, target_language: Language codes of a multilingual model, such as "de"
             (M2M-100), "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de"
             (T5, MADLAD-400); None: the languages in its files. `Translator.between` chooses others.
@@ -126,7 +128,8 @@ def load_pretrained(
         The object for the family of the model.
 
     Raises:
-        ImportError: If a model name is given and `huggingface_hub` is not installed.
+        ImportError: If a model name is given and `huggingface_hub` is not installed, or a GGUF
+            file and `gguf` is not.
         FileNotFoundError: If there is neither such a folder nor such a model, or a file is
             missing.
         ConnectionError: If the model is not in the cache and the hub cannot be reached.
@@ -137,6 +140,9 @@ def load_pretrained(
     require(
         precision in (*PRECISIONS, None), "precision", precision, f"one of {PRECISIONS} or None"
     )
+    if is_gguf(source):
+        with unpacked(source) as folder:
+            return load_pretrained(folder, source_language, target_language, precision)
     precision = precision and usable_precision(precision)
     if is_zip(source):
         with extracted(source) as folder:
@@ -194,7 +200,9 @@ def load_pretrained(
 
 
 def checkpoint_folder(source: str | os.PathLike) -> Path:
-    """Return the folder of a checkpoint; download a model on the hub if it is not in the cache.
+    """Return the folder of a checkpoint, or its GGUF file.
+
+    A model on the hub is downloaded if it is not in the cache.
 
     Args:
         source: See `load_pretrained`.
@@ -203,6 +211,10 @@ def checkpoint_folder(source: str | os.PathLike) -> Path:
         ConnectionError, FileNotFoundError, ImportError, PermissionError: See `load_pretrained`.
         ValueError: If its `config.json` is broken, or of no family that is supported.
     """
+    if is_gguf(source):
+        if not Path(source).is_file():
+            raise FileNotFoundError(f"there is no file {source}")
+        return Path(source)
     return _whole(source, _config_of(source))
 
 

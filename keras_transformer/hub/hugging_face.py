@@ -204,6 +204,17 @@ def write_checkpoint(
     kind: str | None = None,
 ) -> None:
     """Write a checkpoint like `write_model`, from a config and weights by Keras path."""
+    fields, tensors = parts_of(config, weights, kind)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    save_weights(folder / WEIGHTS, tensors)
+    write_json(folder / CONFIG, fields | {"dtype": "float32"})
+
+
+def parts_of(
+    config: Any, weights: Mapping[str, np.ndarray], kind: str | None = None
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the `config.json` of a checkpoint and its tensors; see `write_checkpoint`."""
     kind = _kind_of(config, kind)
     family = _writer(kind, config)
     tensors: dict[str, np.ndarray] = {}
@@ -215,10 +226,7 @@ def write_checkpoint(
         for name, repeated in family.untied.items():
             if repeated in tensors:
                 tensors.setdefault(name, tensors[repeated])
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    save_weights(folder / WEIGHTS, tensors)
-    write_json(folder / CONFIG, _config_file(kind, config) | {"dtype": "float32"})
+    return _config_file(kind, config), tensors
 
 
 def rules_of(config: Any) -> list[Rule]:

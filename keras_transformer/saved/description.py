@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from keras_transformer.hub.gguf.checkpoint import is_gguf
 from keras_transformer.saved.folder import read_config
 from keras_transformer.saved.kinds import kinds_of
 from keras_transformer.saved.model_files import (
@@ -100,6 +101,8 @@ def other_kind(path: str | os.PathLike) -> str | None:
     def has(*names: str) -> bool:
         return all((path / name).is_file() for name in names)
 
+    if path.is_file() and is_gguf(path):
+        return f"a GGUF file, of llama.cpp; `{import_command(path)}` converts it"
     if path.is_file():
         return "a file; give the folder of a saved model"
     if has(STATE, WEIGHTS):

@@ -17,6 +17,7 @@ import keras
 
 from keras_transformer.config import require
 from keras_transformer.hub import hugging_face
+from keras_transformer.hub.gguf.checkpoint import SUFFIX
 from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.system.files import read_json
 from keras_transformer.system.git_lfs import refuse_pointer
@@ -55,8 +56,8 @@ def is_hub_name(source: str | os.PathLike) -> bool:
 
 
 def import_command(source: str | os.PathLike) -> str:
-    """Return the command that imports a checkpoint, a folder or a name on a hub."""
-    out = f"saved_models/{Path(source).resolve().name}"
+    """Return the command that imports a checkpoint: a folder, a GGUF file or a name on a hub."""
+    out = f"saved_models/{Path(source).resolve().name.removesuffix(SUFFIX)}"
     return f"keras-transformer import {shlex.quote(os.fspath(source))} {shlex.quote(out)}"
 
 
