@@ -48,9 +48,13 @@ def unpacked(path: str | os.PathLike) -> Iterator[Path]:
     keys = {field: f"{name}.{key}" for key, field in architecture.sizes.items()}
     with tempfile.TemporaryDirectory(prefix="gguf-") as room:
         folder = Path(room).resolve()
-        content, options = tokenizer_of(file)
-        write_json(folder / "config.json", config_of(file, architecture))
-        write_json(folder / "generation_config.json", generation_of(file))
+        try:
+            content, options = tokenizer_of(file)
+            config, generation = config_of(file, architecture), generation_of(file)
+        except (TypeError, AttributeError, ArithmeticError, LookupError) as error:
+            raise ValueError(f"{path} has metadata of a wrong type: {error}") from error
+        write_json(folder / "config.json", config)
+        write_json(folder / "generation_config.json", generation)
         write_json(folder / "tokenizer.json", content)
         write_json(folder / "tokenizer_config.json", options)
         (folder / NAME).symlink_to(Path(path).resolve())

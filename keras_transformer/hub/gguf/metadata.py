@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from keras_transformer.config import require
-from keras_transformer.hub.families.fields import is_size
+from keras_transformer.hub.families.fields import MOST_LAYERS, is_size
 from keras_transformer.hub.gguf.architectures import ARCHITECTURES, Architecture
 from keras_transformer.hub.gguf.container import GGUFFile, library
 from keras_transformer.hub.gguf.rope_scaling import ROTARY, read_scaling
@@ -123,6 +123,9 @@ def config_of(file: GGUFFile, architecture: Architecture) -> dict[str, Any]:
     for key in architecture.sizes:
         whole = is_size(facts[key]) or key.endswith("epsilon")
         require(whole, f"{key} in {file.path}", facts[key], "a whole number of at least 1")
+    layers = facts["block_count"]
+    accepted = f"at most {MOST_LAYERS}"
+    require(layers <= MOST_LAYERS, f"block_count in {file.path}", layers, accepted)
     size = file.tensors["token_embd.weight"].shape[0]
     config = {field: facts[key] for key, field in architecture.sizes.items()}
     config |= dict(

@@ -6,6 +6,7 @@ SentencePiece's byte pairs ("llama"), whose merges follow from the scores of the
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -158,7 +159,7 @@ def _tokens_of(facts, path):
     are_texts = isinstance(tokens, list) and tokens and isinstance(tokens[0], str)
     require(are_texts, f"{PREFIX}tokens in {path}", type(tokens).__name__, "a list of texts")
     if len({*tokens}) < len(tokens):
-        twice = next(x for i, x in enumerate(tokens) if x in tokens[:i])
+        twice = collections.Counter(tokens).most_common(1)[0][0]
         raise ValueError(f"{PREFIX}tokens in {path} has {twice!r:.100} twice")
     for name, value in facts.items():
         if name.endswith("_token_id"):

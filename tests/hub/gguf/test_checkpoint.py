@@ -139,7 +139,7 @@ def test_quantized_types(name, tmp_path):
 
 def change(facts, tensors):
     """Bad metadata and tensors, and the errors that name them."""
-    wide = np.zeros((4, 4), "float32")
+    wide, one = np.zeros((4, 4), "float32"), np.ones(1, "float32")
     return {
         "expert": (facts | {"llama.expert_count": 8}, tensors, "llama.expert_count .* is 8"),
         "mamba": (facts | {"llama.ssm.state_size": 8}, tensors, "llama.ssm.state_size .* is 8"),
@@ -149,6 +149,13 @@ def change(facts, tensors):
             tensors,
             "tiny.gguf does not fit: llama.attention.layer_norm_rms_epsilon must be a number",
         ),
+        "text": (facts | {"llama.rope.freq_base": "fast"}, tensors, "rope_theta must be a number"),
+        "zero": (
+            facts | {"llama.rope.scaling.original_context_length": 0},
+            tensors | dict.fromkeys(("rope_factors_short.weight", "rope_factors_long.weight"), one),
+            "tiny.gguf does not fit: .*short_factor of scaling must have",
+        ),
+        "one": (facts | {"tokenizer.ggml.merges": 3}, tensors, "has metadata of a wrong type: "),
         "more": (facts, tensors | {"blk.0.extra.weight": wide}, "tiny.gguf contain .*blk.0.extra"),
         "less": (
             facts,

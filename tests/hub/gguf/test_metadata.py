@@ -74,6 +74,7 @@ def test_general_keys_change_nothing(recwarn):
         ({"general.quantization_version": 1}, "general.quantization_version .* is 1"),
         ({"general.sampling.mirostat": 2}, "general.sampling.mirostat .* is 2"),
         ({"llama.block_count": None}, "x.gguf lacks llama.block_count"),
+        ({"llama.block_count": 1 << 40}, "block_count in x.gguf must be at most 1000"),
         ({"llama.block_count": 0}, "block_count in x.gguf must be a whole number"),
         ({"llama.attention.head_count": [4, 8]}, "head_count in x.gguf must be the same number"),
         ({"llama.attention.value_length": 64}, "attention.value_length must be 128"),
