@@ -26,7 +26,7 @@ def import_(
     source: Annotated[
         str,
         typer.Argument(
-            help="A folder in Hugging Face's layout or of CTranslate2, a zip file of such a folder, "
+            help="A folder in Hugging Face's layout or of CTranslate2, a zip file of one, "
             "a GGUF file, or a model name on Hugging Face's hub."
         ),
     ],

@@ -117,7 +117,7 @@ def tokenizer_of(file: GGUFFile) -> tuple[dict[str, Any], dict[str, Any]]:
     TABLE.check(facts, file.path)
     facts = {name.removeprefix(PREFIX): value for name, value in facts.items()}
     tokens = _tokens_of(facts, file.path)
-    kind = facts.get("model")
+    kind: Any = facts.get("model")
     require(kind in _KINDS, f"{PREFIX}model in {file.path}", kind, f"one of {[*_KINDS]}")
     types = facts.get("token_type") or [NORMAL] * len(tokens)
     require(
