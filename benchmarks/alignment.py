@@ -38,9 +38,9 @@ def lexemes() -> Iterable[tuple[str, set[str], set[str]]]:
 
 
 def known() -> tuple[dict[str, int], dict[str, int], list[str]]:
-    """Return the word's number of each English form, of each German form, and the words' kinds.
+    """Map English forms, and German forms, to the index of their word; list the kinds of all words.
 
-    Forms of several words are left out. Forms are in lower case.
+    Forms that belong to several words are left out. Forms are in lower case.
     """
     owners: tuple[dict, dict] = defaultdict(set), defaultdict(set)
     kinds = []
@@ -54,7 +54,7 @@ def known() -> tuple[dict[str, int], dict[str, int], list[str]]:
 
 
 def truth(source: list[str], target: list[str], lexicon: tuple) -> list[tuple[str, int, int]]:
-    """Return the links (kind, source place, target place) that are certain."""
+    """Return the links that are certain: (kind, index of the source word, of the target word)."""
     english, german, kinds = lexicon
     places: tuple[dict, dict] = defaultdict(list), defaultdict(list)
     for side, words, forms in ((0, source, english), (1, target, german)):
@@ -69,7 +69,12 @@ def truth(source: list[str], target: list[str], lexicon: tuple) -> list[tuple[st
 
 
 def shares(gold: list, found: Iterable[dict[int, int]]) -> dict[str, float]:
-    """Return the percentage of links found, by kind; found links are target place: source place."""
+    """Return the percentage of the links that an aligner gives, by kind.
+
+    Args:
+        gold: The certain links of each sentence, from `truth`.
+        found: For each sentence, the source word that the aligner gives for a target word.
+    """
     counts: dict = defaultdict(lambda: [0, 0])
     for links, alignment in zip(gold, found, strict=True):
         for kind, source, target in links:

@@ -41,7 +41,7 @@ def reply(url: str, model: str, prompt: str, seed: int, tokens: int) -> tuple[st
     body = dict(model=model, prompt=prompt, seed=seed, max_tokens=tokens, stream=True)
     data = json.dumps({**body, "temperature": TEMPERATURE}).encode()
     text, first, start = "", None, time.perf_counter()
-    # The standard library's client takes less of the processor, which the server needs, than httpx.
+    # Unlike httpx, the standard library's client leaves most of the processor to the server.
     with urllib.request.urlopen(f"{url}/v1/completions", data, timeout=600) as answer:
         for line in answer:
             if line.startswith(b"data: {"):

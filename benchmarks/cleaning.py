@@ -30,7 +30,7 @@ def broken(text: str) -> str:
 
 
 def varied(pair: Pair) -> Pair:
-    """Return a near duplicate: another case and punctuation, and a word more."""
+    """Return a near duplicate: with other case and punctuation, and one more word."""
     source, target = pair
     return source.rstrip(".").lower() + " !", target.rstrip(".") + " da."
 
@@ -79,7 +79,7 @@ def shuffled(pairs: list[Pair]) -> list[Pair]:
 
 
 def replaced(pairs: list[Pair]) -> list[Pair]:
-    """Return the pairs with the last words of the next pair."""
+    """Return the pairs with their last words replaced by those of the next pair."""
 
     def words(text, next_text):
         return " ".join([*text.split()[:-1], next_text.split()[-1]])
@@ -112,7 +112,7 @@ def filters(threshold: float) -> dict[str, Callable]:
 
 
 def measured(clean: list[Pair], noise: dict[str, list[Pair]], drops: Callable) -> dict[str, float]:
-    """Return the shares that a filter drops: of the clean pairs, "", and of each kind of noise."""
+    """Return the shares that a filter drops: of clean pairs (key ""), and of each kind of noise."""
     return {
         name: sum(drops(*pair) is not None for pair in pairs) / max(1, len(pairs))
         for name, pairs in {"": clean, **noise}.items()

@@ -3,10 +3,10 @@
     python -m benchmarks.collectives [--save]
 
 Needs JAX alone: 8 virtual devices of one CPU show which collectives a step has, never its speed.
-The ideal is Megatron's for the model axis (Shoeybi et al. 2019, section 3): one all-reduce a
-sub-layer forward and one backward. For the data axis it is one all-reduce of all gradients, and for
-split weights one all-gather a matrix forward and one reduce-scatter a matrix backward (FSDP;
-Zhao et al. 2023).
+The ideal is Megatron's for the model axis (Shoeybi et al. 2019, section 3): one all-reduce per
+sub-layer in the forward pass and one in the backward pass. For the data axis it is one all-reduce
+of all gradients. For split weights it is, per matrix, one all-gather in the forward pass, and one
+all-gather and one reduce-scatter in the backward pass (FSDP; Zhao et al. 2023).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def measure(layout: dict[str, Any], block: str) -> tuple[Counter[str], Counter[s
         output, backward = jax.vjp(forward, values, inputs)
         return output, *backward(gradient)
 
-    # Each gradient is laid out as what it belongs to.
+    # Each gradient has the layout of its weight or input.
     laid_out = data, [value.sharding for value in values], dict.fromkeys(inputs, data)
     programs = [
         jax.jit(forward, out_shardings=data).lower(values, inputs),
@@ -101,9 +101,10 @@ def ideal(layout: dict[str, Any], block: str) -> tuple[Counter[str], Counter[str
     parts = BLOCKS[block][2]
     tensor = parts if layout.get("model", 1) > 1 else 0
     is_split, is_parallel = layout.get("shard_weights", False), layout["data"] > 1
-    matrices = 2 * parts + (parts == 3) if is_split else 0  # the query is apart in cross-attention
+    # Two matrices per sub-layer. Cross-attention has one more, because its query is separate.
+    matrices = 2 * parts + (parts == 3) if is_split else 0
     forward = {"all-reduce": tensor, "all-gather": matrices}
-    # Backward, cross-attention has one for its queries and one for the memory.
+    # In the backward pass, cross-attention has one for its queries and one for the memory.
     reduces = 2 * tensor + (tensor == 3) + is_parallel
     backward = {"all-reduce": reduces, "all-gather": matrices, "reduce-scatter": matrices}
     return Counter(forward), Counter(backward)

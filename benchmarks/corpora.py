@@ -99,7 +99,7 @@ def killed(folder: str, source: Path, output: Path, shard_lines: int, **options:
     generator, kills = random.Random(0), options.pop("kills")
     counts = dict(drivers=0, workers=0, seconds=time.monotonic())
     shards = -(-sum(1 for _ in source.open()) // shard_lines)
-    # After these numbers of shards: the job is at work then, however slow the machine.
+    # Kill after these numbers of shards, not seconds: the job runs then, however slow the machine.
     moments = sorted(generator.sample(range(shards - 1), kills))
     driver = started("executor", folder, source, output, shard_lines, **options)
     while driver.poll() is None or moments:
@@ -189,7 +189,7 @@ def speeds(folder: str, source: Path, room: Path, shard_lines: int, rounds: int)
         turns = take_turns(processes)
         for task, process in processes.items():
             times = json.loads(process.stdout.read())
-            usage = os.wait4(process.pid, 0)[2]  # with that of the worker, which the driver awaits
+            usage = os.wait4(process.pid, 0)[2]  # includes the worker: the driver waits for it
             results[task].append(rate(times, turns[task], shard_lines))
             results[f"{task}_seconds"].append(usage.ru_utime + usage.ru_stime)
         print({name: x[-1] for name, x in results.items()}, file=sys.stderr, flush=True)

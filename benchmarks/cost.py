@@ -36,9 +36,14 @@ class Size:
 
 @dataclass(frozen=True)
 class Accelerator:
-    """A device: peak bfloat16 FLOP/s, memory and its rate, links in an island, and beyond it.
+    """A device and its connections to others.
 
-    An island is a host with NVLink, or a TPU pod.
+    Args:
+        flops: Peak FLOP/s in bfloat16.
+        memory, memory_rate: Size of the memory, and its bandwidth.
+        link: Bandwidth of a device to others of its island: a host with NVLink, or a TPU pod.
+        island: Number of devices of an island.
+        network: Bandwidth of a device to other islands.
     """
 
     flops: float
@@ -68,16 +73,16 @@ DEVICES = {
 COUNTS = (8, 256)  # devices of the tables
 FLOAT, HALF = 4, 2  # bytes of float32 and bfloat16
 
-# Guesses.
+# Assumptions.
 TRAINING_USE, SEARCH_USE = 0.4, 0.2  # shares of peak FLOP/s
 MEMORY_USE, LINK_USE = 0.6, 0.7  # shares of bandwidths
 LEAST_STEP = 5e-3  # seconds: a thousand kernels one after another, however short
-SENTENCE, TEXT = 30, 1024  # tokens of a sentence on each side, of a language model's text
-ROWS, BEAM = 128, 4  # sentences of a batch in search
+SENTENCE, TEXT = 30, 1024  # tokens of a sentence (on each side), and of a language model's text
+ROWS, BEAM = 128, 4  # sentences of a batch in a search, and its beam size
 
 # Vaswani et al. 2017, section 5: tokens of each side a step, and steps.
 BATCH, STEPS = 25_000, {"base": 100_000, "big": 300_000}
-LARGER = 16  # times the batch, as Ott et al. 2018 trained
+LARGER = 16  # factor by which Ott et al. 2018 enlarged the batch
 
 
 def parameters(size: Size) -> int:

@@ -8,12 +8,12 @@
 The peers need `pip install -c constraints.txt -e ".[all,bench]"`. Each contestant translates
 strings to strings with the same SentencePiece model. It gets the whole test set at once and forms
 batches of the size that suits it, or one sentence at a time with --one-by-one. The length penalty
-is 0, the only value that all of them define alike; contestants named -penalty are ours with that of
-our default. The table also has the share of translations equal to ours in float32, and the BLEU
-score. "strict" contestants multiply in the precision that they are named after; our other
-contestants use float32 where it is faster; --processor replaces this machine's instructions in that
-decision. --short translates 32 made-up sentences with an untrained toy model, for which equality
-and BLEU say nothing.
+is 0, the only value that all of them define alike; contestants whose names end in -penalty are ours
+with our default length penalty. The table also has the share of translations equal to ours in
+float32, and the BLEU score. "strict" contestants multiply in the precision that they are named
+after; our other contestants use float32 where it is faster. --processor gives the instructions from
+which they decide that, in place of this machine's. --short translates 32 made-up sentences with an
+untrained toy model, for which equality and BLEU say nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _all(precisions_of):
     }
 
 
-# Products in the precision that is named, even if they are slower or less exact than in float32.
+# Compute products in the named precision, even if they are slower or less exact than in float32.
 STRICT = {"KERAS_TRANSFORMER_PRECISION": "strict"}
 PENALTY = {"precision": "float32", "length_penalty": 0.6}
 CONTESTANTS = {
@@ -78,7 +78,7 @@ CONTESTANTS = {
             ),
         }
     ),
-    # The length penalty of our default: a table of these two alone compares them.
+    # With our default length penalty. Compare these two only with each other (`--only`).
     "ours-torch-penalty": ("ours", PENALTY, BACKENDS["torch"]),
     "ours-on-ctranslate2-penalty": ("ours_on_ctranslate2", PENALTY, BACKENDS["torch"]),
     "ours-saved-model": ("saved_model", {}, BACKENDS["tensorflow"]),

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks import peers
 
-ROOM = 50  # most tokens that a translation may be longer than its source
+ROOM = 50  # a translation has at most this many tokens more than its source
 _rooms: list[tempfile.TemporaryDirectory] = []  # kept until the process ends
 
 

@@ -21,8 +21,8 @@ from benchmarks import contest
 
 SIZES = dict(family="llama", pieces="bytes", vocab_size=8000, num_layers=4, num_heads=4)
 SIZES |= dict(d_model=192, length=384)
-REPLY = 32  # most tokens of a reply
-QUESTIONS = 4  # most questions of a dialogue
+REPLY = 32  # maximum tokens of a reply
+QUESTIONS = 4  # maximum questions of a dialogue
 NOVELS = ("gutenberg/war_and_peace.first90.gz", "gutenberg/moby_dick.first90.gz")
 
 

@@ -8,7 +8,7 @@ Runs a small LLaMA on one row of random tokens.
 - `decoding` is the prefill of a prompt of the given length and `TOKENS` greedy tokens. The cache
   has the whole length, or with `window` the length of the window.
 - `dense` computes all attention weights at once, as for short inputs, up to `--dense` positions.
-- `frugal` is the default for long inputs.
+- `frugal` is the default for long inputs: it computes the weights part by part.
 - `window` limits attention to the last `WINDOW` positions.
 
 Each figure comes from a separate process, one after another. Memory is the peak less the memory

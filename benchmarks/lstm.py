@@ -66,7 +66,8 @@ class RecurrentEncoder(keras.layers.Layer):
         self.dropout = keras.layers.Dropout(dropout)
 
     def call(self, x: Any, valid: Any) -> Any:
-        # Reversed tokens and padding in its place: an LSTM without a mask, which Keras runs faster.
+        # The tokens are reversed and the padding stays last, so the LSTM needs no mask: Keras runs
+        # it faster.
         place_BS = ops.cumsum(ops.ones_like(valid, dtype="int32"), axis=1) - 1
         count_B1 = ops.sum(ops.cast(valid, "int32"), axis=1, keepdims=True)
         order_BS1 = ops.expand_dims(ops.where(valid, count_B1 - 1 - place_BS, place_BS), 2)
@@ -127,10 +128,10 @@ class RecurrentDecoder(keras.layers.Layer):
 
 
 class AttentionalLSTM(VocabularyModel):
-    """A functional model from `source_ids` and `target_ids` to logits, as a `Transformer`.
+    """A functional model with the interface of a `Transformer`: inputs, logits, `prefill`, `step`.
 
-    It trains with the same loss and tied embeddings, and `prefill` and `step` are those that a
-    search of `decoding` calls.
+    Like it, it has tied embeddings, trains with the same loss, and translates with the searches of
+    `decoding`.
 
     Args:
         config: The model's config.

@@ -31,7 +31,7 @@ from benchmarks.contest import Contestant
 
 SENTENCES = "sentences.txt"
 STEPS = 3  # of a run
-EXTRA = 10  # most tokens that a translation may be longer than its source
+EXTRA = 10  # a translation has at most this many tokens more than its source
 NAMES = [*(f"ours-{backend}" for backend in train.BACKENDS), "marian", "torch.nn"]
 
 

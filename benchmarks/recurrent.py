@@ -39,7 +39,7 @@ from keras_transformer.search import Search
 from keras_transformer.training.runs import schedule_for
 
 VOCABULARY, TOKENS, WARMUP, DROPOUT = 4000, 1024, 100, 0.1
-ROWS, ROUNDS = 8, 3  # of the time a step
+ROWS, ROUNDS = 8, 3  # rows of a batch, and measurements, of the time per step
 TEST = "test_2016_flickr"
 NAMES = {"transformer": "Transformer", "lstm": "LSTM with attention"}
 

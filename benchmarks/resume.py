@@ -4,7 +4,7 @@
         [-- --set option=value]
 
 The recipe "grammar" is trained in processes of one device each. In each part of the run but the
-last, one process, drawn at random, is killed with -9 at a random step; the next part resumes from
+last, one process, drawn at random, gets SIGKILL at a random step; the next part resumes from
 the last checkpoint, with its own number of processes. Then the same run is trained in one part with
 the first number of processes. Printed are the largest difference of the final weights, and whether
 every step of both runs had the same rows, by the SHA-256 of each batch without rows of padding.
@@ -34,7 +34,7 @@ from benchmarks import contest
 
 SETTINGS = ("train_size=6000", "epochs=2", "warmup_steps=50", "num_buckets=2")
 SETTINGS += ("checkpoint_every=10",)
-# The gradient of a key's bias is nothing but rounding, of which Adam makes full steps.
+# The gradient of a key's bias is only rounding error, but Adam turns it into full steps.
 KEYS = re.compile(r".*(query_)?key_value/bias").fullmatch
 LOG = "KERAS_TRANSFORMER_BENCHMARK_LOG"  # environment variable: folder of the logs of batches
 
@@ -45,7 +45,7 @@ def train(arguments: list[str]) -> None:
     from keras_transformer.data.pair_batches import TokenBatches
     from keras_transformer.training import recipe, translation
 
-    recipe._CHOICES["precision"] += ("float64",)  # which no user needs
+    recipe._CHOICES["precision"] += ("float64",)  # not offered to users
     translation._measure = lambda *arguments: None  # the weights are compared, not translations
     make = TokenBatches.batch
     path = Path(os.environ[LOG], f"{os.getpid()}.jsonl")

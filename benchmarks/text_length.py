@@ -35,7 +35,7 @@ WORDS = "one two, three. "
 SHORT = (1_000, 10_000)
 LONG = (100_000, 1_000_000, 10_000_000)
 LIMIT = 400  # characters of the longest sentence that a model reads
-LEAST = 1e-3  # seconds: below them, the time of a call counts, not that of the text
+LEAST = 1e-3  # seconds; shorter times are those of the call, not of the text
 
 _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _TYPES = (
@@ -74,7 +74,7 @@ def works() -> dict[str, Callable[[str], Any]]:
         return Sentences.of(text, "en", lambda sentence: len(sentence) <= LIMIT)
 
     def tokens(text):
-        # In the pieces that sentences have at most: the time of splitting is measured apart.
+        # In parts as long as the longest sentence: the splitting is measured under "sentences".
         parts = [text[i : i + LIMIT] for i in range(0, len(text), LIMIT)]
         return [len(ids) for ids in tokenizer.encode_source(parts)]
 

@@ -1,4 +1,4 @@
-"""Base class of configs: validation, and conversion to and from plain values."""
+"""Checks of values; the base class of configs, and the config of the Transformer."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SHOWN = 500  # maximum characters of a value in an error
 POSITIONS = ("learned", "none", *SINUSOIDS)
 
 
-def require(condition: bool, name: str, value: object, accepted: str) -> None:
-    """Raise ValueError with argument, value and what is accepted, unless the condition holds."""
+def require(condition: object, name: str, value: object, accepted: str) -> None:
+    """Raise ValueError with argument, value and what is accepted, unless the condition is true."""
     if not condition:
         shown = repr(value)
         shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
@@ -58,13 +58,20 @@ class Config:
         for name in names:
             require_whole(name, getattr(self, name), least)
 
-    def _check_rates(self) -> None:
+    def _check_rates(self, *others: str) -> None:
         values = self.to_dict()
-        require(0 <= values["dropout"] < 1, "dropout", values["dropout"], "in [0, 1)")
+        for name in ("dropout", *others):
+            require(0 <= values[name] < 1, name, values[name], "in [0, 1)")
         require(values["epsilon"] > 0, "epsilon", values["epsilon"], "above 0")
 
-    def _check_choice(self, name: str, choices: tuple[str, ...]) -> None:
+    def _check_choice(self, name: str, choices: tuple[str | None, ...]) -> None:
         require(getattr(self, name) in choices, name, getattr(self, name), f"one of {choices}")
+
+    def _fill_d_ff(self) -> None:
+        """Make `d_ff` four times the width unless it is given."""
+        values = self.to_dict()
+        if values["d_ff"] is None and isinstance(values["d_model"], int):
+            object.__setattr__(self, "d_ff", 4 * values["d_model"])
 
     def _check_multiple(self, name: str, divisor: str) -> None:
         value, by = getattr(self, name), getattr(self, divisor)
@@ -200,15 +207,14 @@ class TransformerConfig(Config):
     bos_id: int = 2
     eos_id: int | tuple[int, ...] = 3
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self._check_whole("source_vocab_size", "target_vocab_size", "d_model", "d_ff", "num_heads")
         self._check_whole("num_encoder_layers", "num_decoder_layers", "max_length")
         self._check_whole("position_offset", least=0)
         self._check_multiple("d_model", "num_heads")
         self._check_decoder_sizes()
-        self._check_rates()
+        self._check_rates("layer_drop")
         require(self.guided_alignment >= 0, "guided_alignment", self.guided_alignment, "at least 0")
-        require(0 <= self.layer_drop < 1, "layer_drop", self.layer_drop, "in [0, 1)")
         self._check_choice("activation", ACTIVATIONS)
         self._check_choice("positions", POSITIONS)
         if self.positions in SINUSOIDS:

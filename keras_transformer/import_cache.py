@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from keras_transformer.hub.gguf.checkpoint import SUFFIX
 from keras_transformer.pretrained import (
     FILES,
     PICKLED,
@@ -31,8 +32,8 @@ def imported(source: str | os.PathLike, report: Callable[[str], None]) -> Path:
     imported again, in place of the earlier import. Other processes wait meanwhile.
 
     Args:
-        source: Folder in Hugging Face's layout; or the name of a model on its hub, whose files are
-            downloaded if they are not in the cache of `huggingface_hub`.
+        source: Folder in Hugging Face's layout; a GGUF file; or the name of a model on the hub,
+            whose files are downloaded if they are not in the cache of `huggingface_hub`.
         report: Function that shows a line to the user, before an import.
 
     Raises:
@@ -49,7 +50,7 @@ def imported(source: str | os.PathLike, report: Callable[[str], None]) -> Path:
             f"hub can be reached, and give the folder that it writes ({error})"
         ) from error
     room = cache_folder(CACHE) / hashlib.sha256(os.fsencode(checkpoint)).hexdigest()[:16]
-    name = checkpoint.name if Path(source).is_dir() else Path(source).name
+    name = checkpoint.name if Path(source).is_dir() else Path(source).name.removesuffix(SUFFIX)
     place = room / _fingerprint(checkpoint) / name
     try:
         room.mkdir(parents=True, exist_ok=True)
@@ -70,10 +71,11 @@ def imported(source: str | os.PathLike, report: Callable[[str], None]) -> Path:
     return place
 
 
-def _fingerprint(checkpoint):
-    """Return a hash of the names, sizes and times of a checkpoint's files."""
+def _fingerprint(checkpoint: Path) -> str:
+    """Return a hash of the names, sizes and times of a checkpoint's files, or of its one file."""
     patterns = (*FILES, PICKLED)
     paths = {x for y in patterns for z in (y, f"*/{y}") for x in checkpoint.glob(z)}
+    paths |= {checkpoint} if checkpoint.is_file() else set()
     facts = [(x.relative_to(checkpoint).as_posix(), x.stat()) for x in sorted(paths)]
     told = repr([FORMAT, *((name, x.st_size, x.st_mtime_ns) for name, x in facts)])
     return hashlib.sha256(told.encode()).hexdigest()[:16]

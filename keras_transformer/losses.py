@@ -1,4 +1,4 @@
-"""Losses of tokens, and of pairs of answers of which one is preferred."""
+"""Losses of tokens, of numbers for tokens, and of pairs of answers of which one is preferred."""
 
 from __future__ import annotations
 
@@ -75,10 +75,8 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         dtype: Any = None,
     ):
         super().__init__(name=name, dtype=dtype)
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(f"label_smoothing must be in [0, 1), got {label_smoothing!r}")
-        if not 0 <= r_drop < math.inf:
-            raise ValueError(f"r_drop must be at least 0, got {r_drop!r}")
+        require(0 <= label_smoothing < 1, "label_smoothing", label_smoothing, "in [0, 1)")
+        require(0 <= r_drop < math.inf, "r_drop", r_drop, "at least 0")
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id
         self.r_drop = r_drop
@@ -136,7 +134,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
         """Return the number of tokens that are not padding, or the sum of their weights."""
         return ops.sum(token_weights(y_true, self.pad_id, sample_weight))
 
-    def _mean(self, loss_BT, y_true, sample_weight):
+    def _mean(self, loss_BT: Any, y_true: Any, sample_weight: Any) -> Any:
         weight_BT = token_weights(y_true, self.pad_id, sample_weight)
         total = replica_sum(ops.sum(weight_BT))
         return ops.sum(loss_BT * weight_BT) / ops.maximum(total, 1e-9)
@@ -178,7 +176,7 @@ class MaskedSquaredError(keras.losses.Loss):
         """Return the number of labelled tokens (label not NaN), or the sum of their weights."""
         return ops.sum(self._weights(y_true, sample_weight))
 
-    def _weights(self, y_true, sample_weight):
+    def _weights(self, y_true: Any, sample_weight: Any) -> Any:
         return token_weights(ops.cast(ops.isnan(y_true), "int32"), 1, sample_weight)
 
     def get_config(self) -> dict[str, Any]:
@@ -195,12 +193,12 @@ def alignment_loss(weights_BTS: Any, alignment_BT: Any, counts_BT: Any) -> Any:
 
     Args:
         weights_BTS: Weights of one attention head; rows sum to 1.
-        alignment_BT: Place of the source token that each target token translates; below 0: none,
+        alignment_BT: Index of the source token that each target token translates; below 0: none,
             and the token adds nothing to the sum.
-        counts_BT: Boolean, whether a target token counts in the division: it is not padding.
+        counts_BT: Boolean, whether a target token counts in the mean, as all but padding do.
     """
-    places_BT1 = ops.expand_dims(ops.maximum(alignment_BT, 0), -1)
-    weight_BT = ops.cast(ops.take_along_axis(weights_BTS, places_BT1, axis=-1)[..., 0], "float32")
+    indices_BT1 = ops.expand_dims(ops.maximum(alignment_BT, 0), -1)
+    weight_BT = ops.cast(ops.take_along_axis(weights_BTS, indices_BT1, axis=-1)[..., 0], "float32")
     loss_BT = -ops.log(ops.maximum(weight_BT, 1e-9)) * ops.cast(alignment_BT >= 0, "float32")
     num_tokens = replica_sum(ops.sum(ops.cast(counts_BT, "float32"))) / num_replicas()
     return ops.sum(loss_BT) / ops.maximum(num_tokens, 1e-9)
@@ -259,10 +257,8 @@ class PreferenceLoss(keras.losses.Loss):
         dtype: Any = None,
     ):
         super().__init__(name=name, dtype=dtype)
-        if kind not in KINDS:
-            raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
-        if not beta > 0:
-            raise ValueError(f"beta must be above 0, got {beta!r}")
+        require(kind in KINDS, "kind", kind, f"one of {KINDS}")
+        require(beta > 0, "beta", beta, "above 0")
         self.kind, self.beta = kind, beta
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:

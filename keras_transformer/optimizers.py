@@ -1,8 +1,9 @@
-"""Learning rate schedule and optimizer of the paper."""
+"""Learning rate schedule and optimizer of the paper; weights of accumulated batches."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -17,6 +18,7 @@ from keras_transformer.backend import (
 )
 from keras_transformer.config import require
 
+Variables = Sequence[keras.Variable]
 DECAYS = ("linear", "cosine", "cooldown")  # these end at zero
 COOLDOWN = 0.2  # share of a run in which "cooldown" falls to zero
 UNDECAYED = ["(^|/)(bias|gamma|beta|scale)$"]  # paths of biases and of the weights of norms
@@ -56,8 +58,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         super().__init__()
         require(decay in DECAYS, "decay", decay, f"one of {DECAYS}")
         for argument, value in (("peak", peak), ("warmup_steps", warmup_steps)):
-            if not value > 0:
-                raise ValueError(f"{argument} must be positive, got {value!r}")
+            require(value > 0, argument, value, "positive")
         if total_steps is not None and total_steps <= warmup_steps:
             raise ValueError(
                 f"total_steps must be more than warmup_steps={warmup_steps}, got {total_steps!r}"
@@ -113,7 +114,9 @@ class Adam(keras.optimizers.Adam):
         if self.weight_decay:
             self.exclude_from_weight_decay(var_names=UNDECAYED)
 
-    def _backend_apply_gradients(self, grads, trainable_variables):
+    def _backend_apply_gradients(
+        self, grads: Sequence[Any], trainable_variables: Variables
+    ) -> None:
         # Keras 3.15 sums the gradients of a TensorFlow strategy's replicas after it has clipped and
         # accumulated them, and inside a `cond`, where TensorFlow cannot. Here they are summed
         # first; the methods below then update each replica's own copies of the variables.
@@ -121,7 +124,9 @@ class Adam(keras.optimizers.Adam):
             grads = replica_sums(grads)
         super()._backend_apply_gradients(grads, trainable_variables)
 
-    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+    def _backend_update_step(
+        self, grads: Sequence[Any], trainable_variables: Variables, learning_rate: Any
+    ) -> None:
         if BACKEND == "tensorflow":
             for gradient, variable in zip(grads, trainable_variables, strict=True):
                 self.update_step(gradient, variable, learning_rate)
@@ -131,13 +136,15 @@ class Adam(keras.optimizers.Adam):
         values = [variable.value for variable in trainable_variables]
         self._update(values, grads, trainable_variables, learning_rate)
 
-    def _backend_increment_gradient_accumulators(self, grads, acc_grads):
+    def _backend_increment_gradient_accumulators(
+        self, grads: Sequence[Any], acc_grads: Variables
+    ) -> None:
         if BACKEND != "tensorflow":
             return super()._backend_increment_gradient_accumulators(grads, acc_grads)
         for gradient, accumulated in zip(grads, acc_grads, strict=True):
             accumulated.assign_add(gradient)
 
-    def _update_model_variables_moving_average(self, trainable_variables):
+    def _update_model_variables_moving_average(self, trainable_variables: Variables) -> None:
         """Update the average with a smaller decay at first, to forget the first weights sooner.
 
         Marian and `tf.train.ExponentialMovingAverage` do the same. With Keras's constant decay, the
@@ -154,7 +161,7 @@ class Adam(keras.optimizers.Adam):
                 share = ops.cast(1 - decay, average.dtype)
                 average.assign(average + share * (ops.convert_to_tensor(variable) - average))
 
-    def _apply_weight_decay(self, variables):
+    def _apply_weight_decay(self, variables: Variables) -> None:
         if BACKEND != "tensorflow" or self.weight_decay is None:
             return super()._apply_weight_decay(variables)
         for variable in filter(self._use_weight_decay, variables):
@@ -165,14 +172,14 @@ class Adam(keras.optimizers.Adam):
             return super().update_step(gradient, variable, learning_rate)
         self._update([variable], [gradient], [variable], learning_rate)
 
-    def _update(self, values, gradients, variables, learning_rate):
-        """Update all weights in one call of PyTorch's kernel."""
-        places = [self._get_variable_index(variable) for variable in variables]
+    def _update(self, values: Any, grads: Any, variables: Variables, learning_rate: Any) -> None:
+        """Update weights with the kernel of PyTorch, which takes all in one call, or TensorFlow."""
+        indices = [self._get_variable_index(variable) for variable in variables]
         adam_update(
             values,
-            gradients,
-            [self._momentums[place].value for place in places],
-            [self._velocities[place].value for place in places],
+            grads,
+            [self._momentums[i].value for i in indices],
+            [self._velocities[i].value for i in indices],
             learning_rate,
             ops.convert_to_tensor(self.iterations) + 1,
             self.beta_1,
@@ -185,12 +192,12 @@ def weigh_batches(optimizer: keras.optimizers.Optimizer) -> None:
     """Make an optimizer that accumulates gradients weight each batch of an update.
 
     Keras's optimizers average the gradients of the batches, each the gradient of a mean over
-    tokens. From now on this is a weighted average. The weight of each batch is assigned to
-    `weight_variable(optimizer)` before it; the default is 1. With numbers of tokens as weights, the
-    average is the gradient of one batch of all rows. Gradients are clipped after the average. An
-    optimizer that does not accumulate stays as it is.
+    tokens. From now on this is a weighted average. Assign the weight of each batch to
+    `weight_variable(optimizer)` before its gradients are applied; the default is 1. With numbers of
+    tokens as weights, the average is the gradient of one batch of all rows. Gradients are clipped
+    after the average. An optimizer that does not accumulate stays as it is.
     """
-    # A LossScaleOptimizer has the optimizer inside.
+    # A `LossScaleOptimizer` wraps the optimizer that accumulates.
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     steps = optimizer.gradient_accumulation_steps
     if not steps or hasattr(optimizer, "accumulated_weights"):
@@ -198,19 +205,19 @@ def weigh_batches(optimizer: keras.optimizers.Optimizer) -> None:
     build, apply = optimizer.build, optimizer.apply
     optimizer.accumulated_weights = ()
 
-    def add_weights():
+    def add_weights() -> None:
         shape = dict(shape=(), dtype="float32", aggregation="only_first_replica")
         optimizer.accumulated_weights = (
             optimizer.add_variable(name="batch_weight", initializer="ones", **shape),
             optimizer.add_variable(name="total_weight", **shape),
         )
 
-    def build_with_weights(variables):
+    def build_with_weights(variables: Variables) -> None:
         build(variables)
         if not optimizer.accumulated_weights:
             add_weights()
 
-    def apply_weighted(grads, trainable_variables=None):
+    def apply_weighted(grads: Sequence[Any], trainable_variables: Variables | None = None) -> None:
         if not optimizer.built:
             optimizer.build(trainable_variables)
         weight, total = map(ops.convert_to_tensor, optimizer.accumulated_weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,23 @@ import keras
 
 from keras_transformer.backend import usable_precision
 from keras_transformer.config import require
+from keras_transformer.data.archives import extracted, is_zip
 from keras_transformer.hub import hugging_face
+from keras_transformer.hub.ctranslate2_in import Converted, is_converted
+from keras_transformer.hub.ctranslate2_tokenizer import text_tokenizer_of, tokenizer_of
 from keras_transformer.hub.families.label_names import labels_of
 from keras_transformer.hub.generation_config import generation_facts, left_out, search_of
+from keras_transformer.hub.gguf.checkpoint import is_gguf, unpacked
 from keras_transformer.hub.sentence_transformers import read_scorer, read_sentence_model
 from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech, ViT
 from keras_transformer.saved.folder import FLOATS, PRECISIONS, in_precision, save_folder
 from keras_transformer.search import Generation, Search, Transcription
-from keras_transformer.speech.hearing import check_feature_extractor, hearing_of
+from keras_transformer.speech.hearing import (
+    check_feature_extractor,
+    hearing_of,
+    hearing_of_converted,
+)
 from keras_transformer.speech.transcriber import Transcriber
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import read_json
@@ -37,7 +46,7 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.translate.translator import Translator
 
 CONFIG = hugging_face.CONFIG
-NO_LOGIT = -1e4  # makes a probability 0; float16 has it
+NO_LOGIT = -1e4  # a logit with probability 0, in the range of float16
 FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt", "vocab.txt"]
 PICKLED = "pytorch_model*.bin"
 FILES += ["[0-9]*_*/pytorch_model.bin"]  # modules of older folders of sentence-transformers
@@ -58,7 +67,7 @@ class PretrainedModel:
     model: keras.Model
     tokenizer: TextTokenizer
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.tokenizer.vocab_size > self.model.config.vocab_size:
             raise ValueError(
                 f"the tokenizer does not match the model: it has {self.tokenizer.vocab_size} "
@@ -81,14 +90,19 @@ def load_pretrained(
     target_language: str | None = None,
     precision: str | None = None,
 ) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
-    """Load a model in Hugging Face's layout as an object for its task.
+    """Load a model of Hugging Face, CTranslate2 or llama.cpp as an object for its task.
 
-    Marian (the 1,400 models of OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5,
-    UMT5 and MADLAD-400 become a `Translator`; GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3 and Gemma
-    a `CausalLM`; Whisper a `Transcriber`; ViT and DeiT an `ImageClassifier`, without a classifier
-    an `ImageEmbedder`; BERT, its variants (`models.BERT`), DeBERTa-v2 and v3, ESM-2, a BART with a
-    classifier and the encoder of a T5 alone a `PretrainedModel`, or, in a folder of
-    sentence-transformers, a `TextEmbedder` with its pooling. All have `save(folder)`.
+    The object depends on the family of the model. Each has `save(folder)`.
+
+    - `Translator`: Marian (the 1,400 models of OPUS-MT), Pegasus with a Marian tokenizer, M2M-100,
+      NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400.
+    - `CausalLM`: GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3, GLM-4 and Gemma.
+    - `Transcriber`: Whisper.
+    - `ImageClassifier`: ViT and DeiT; without a classifier, `ImageEmbedder`.
+    - `PretrainedModel`: BERT and its variants (`models.BERT`), DeBERTa-v2 and v3, ESM-2, a BART
+      with a classifier, and the encoder of a T5 alone. In a folder of sentence-transformers, such a
+      model becomes a `TextEmbedder` with its pooling; a classifier of text pairs with one label, as
+      cross-encoders have it, becomes a `TextScorer`.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")
@@ -100,8 +114,11 @@ def load_pretrained(
     ```
 
     Args:
-        source: Folder with `config.json`, weights and tokenizer files; or the name of a model on
-            the hub, which is downloaded once and kept in the cache of `huggingface_hub`.
+        source: Folder with `config.json`, weights and tokenizer files; a zip file of one; a folder
+            of CTranslate2, with `model.bin`, vocabularies and tokenizer files (Whisper, T5, Marian
+            and its relatives); a GGUF file of a LLaMA (also SmolLM and Mistral), Qwen2, Qwen3,
+            Phi-3, Gemma or GPT-2; or the name of a model on the hub, which is downloaded once and
+            kept in the cache of `huggingface_hub`.
         source_language, target_language: Language codes of a multilingual model, such as "de"
             (M2M-100), "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de"
             (T5, MADLAD-400); None: the languages in its files. `Translator.between` chooses others.
@@ -111,7 +128,8 @@ def load_pretrained(
         The object for the family of the model.
 
     Raises:
-        ImportError: If a model name is given and `huggingface_hub` is not installed.
+        ImportError: If a model name is given and `huggingface_hub` is not installed, or a GGUF
+            file and `gguf` is not.
         FileNotFoundError: If there is neither such a folder nor such a model, or a file is
             missing.
         ConnectionError: If the model is not in the cache and the hub cannot be reached.
@@ -122,7 +140,15 @@ def load_pretrained(
     require(
         precision in (*PRECISIONS, None), "precision", precision, f"one of {PRECISIONS} or None"
     )
+    if is_gguf(source):
+        with unpacked(source) as folder:
+            return load_pretrained(folder, source_language, target_language, precision)
     precision = precision and usable_precision(precision)
+    if is_zip(source):
+        with extracted(source) as folder:
+            return load_pretrained(folder, source_language, target_language, precision)
+    if is_converted(source):
+        return _converted(Path(source), source_language, target_language, precision)
     config = _config_of(source)
     theirs = read_json(config)
     kind: Any = theirs.get("model_type") if isinstance(theirs, dict) else None
@@ -174,7 +200,9 @@ def load_pretrained(
 
 
 def checkpoint_folder(source: str | os.PathLike) -> Path:
-    """Return the folder of a checkpoint; download a model on the hub if it is not in the cache.
+    """Return the folder of a checkpoint, or its GGUF file.
+
+    A model on the hub is downloaded if it is not in the cache.
 
     Args:
         source: See `load_pretrained`.
@@ -183,10 +211,14 @@ def checkpoint_folder(source: str | os.PathLike) -> Path:
         ConnectionError, FileNotFoundError, ImportError, PermissionError: See `load_pretrained`.
         ValueError: If its `config.json` is broken, or of no family that is supported.
     """
+    if is_gguf(source):
+        if not Path(source).is_file():
+            raise FileNotFoundError(f"there is no file {source}")
+        return Path(source)
     return _whole(source, _config_of(source))
 
 
-def _whole(source, config):
+def _whole(source: str | os.PathLike, config: Path) -> Path:
     hugging_face.read_config(config.parent)  # fails before gigabytes are downloaded
     if Path(source).is_dir():
         return Path(source)
@@ -194,36 +226,66 @@ def _whole(source, config):
     return folder if any(folder.glob("*.safetensors")) else _fetched(os.fspath(source), [PICKLED])
 
 
-def _config_of(source):
+def _config_of(source: str | os.PathLike) -> Path:
     folder = Path(source) if Path(source).is_dir() else _fetched(os.fspath(source), [CONFIG])
     if not (folder / CONFIG).is_file():
         raise FileNotFoundError(f"{source} is not a checkpoint: it has no {CONFIG}")
     return folder / CONFIG
 
 
-def _model(folder, precision, without=()):
+def _model(folder: Path, precision: str | None, without: Iterable[int] = ()) -> keras.Model:
     """Return the model of a folder, in which the tokens in `without` have no probability."""
     model = hugging_face.read_model(folder, precision if precision in FLOATS else "float32")
     if without:
-        bias = next((x for x in model.weights if x.path == "output_bias/bias"), None)
+        weights, path = {x.path: x for x in model.weights}, "output_bias/bias"
         where = f"renormalize_logits of {folder}"
-        require(bias is not None, where, True, "false or null: the model has no bias of logits")
-        value = keras.ops.convert_to_numpy(keras.ops.cast(bias, "float32")).copy()
+        require(path in weights, where, True, "false or null: the model has no bias of logits")
+        value = keras.ops.convert_to_numpy(keras.ops.cast(weights[path], "float32")).copy()
         value[list(without)] = NO_LOGIT
-        bias.assign(value)
+        weights[path].assign(value)
+    return _narrow(model, precision, folder)
+
+
+def _converted(
+    folder: Path, source_language: str | None, target_language: str | None, precision: str | None
+) -> Translator | Transcriber:
+    """Load a model that CTranslate2 has converted."""
+    converted = Converted.read(folder)
+    dtype = precision if precision in FLOATS else "float32"
+    is_speech = converted.kind == "whisper"
+    for name, language in dict(
+        source_language=source_language, target_language=target_language
+    ).items():
+        require(not is_speech or language is None, name, language, f"None: {folder} is a Whisper")
+    # The tokenizer first: it fails before the weights are read.
+    if is_speech:
+        check_feature_extractor(folder, converted.config)
+        texts = text_tokenizer_of(converted)
+        hearing = hearing_of_converted(converted.facts, texts, converted.config)
+        return Transcriber(_narrow(converted.model(dtype), precision, folder), texts, hearing)
+    tokenizer = tokenizer_of(converted)
+    usual = _usual_languages(folder, tokenizer)
+    languages = source_language or usual[0], target_language or usual[1]
+    tokenizer.between(*languages)
+    return Translator(_narrow(converted.model(dtype), precision, folder), tokenizer, *languages)
+
+
+def _narrow(model: Any, precision: str | None, folder: Path) -> Any:
     return in_precision(model, precision, folder) if precision == "int8" else model
 
 
-def _usual_languages(folder, tokenizer):
-    """Return the source and target language that the folder names; None: none that exists.
+def _usual_languages(folder: Path, tokenizer: Any) -> tuple[str | None, str | None]:
+    """Return the source and target language that the folder names.
 
-    A target begins with the token of its language, which may be in `generation_config.json`.
+    A language that it does not name, or that the tokenizer lacks, is None; but a single target
+    language is always chosen. A target begins with the token of its language, which may be in
+    `generation_config.json`.
     """
     forced = generation_facts(folder)[0].get("forced_bos_token_id")
     codes = getattr(tokenizer, "languages", {})
     code = next((code for code, i in codes.items() if i == forced), None)
-    options = folder / "tokenizer_config.json"
-    options = read_json(options) if options.is_file() else {}
+    path = folder / "tokenizer_config.json"
+    options = read_json(path) if path.is_file() else {}
     options = options if isinstance(options, dict) else {}
     source = options.get("source_lang") or options.get("src_lang")
     target = code or options.get("target_lang") or options.get("tgt_lang")

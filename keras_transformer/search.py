@@ -8,7 +8,7 @@ commands and the server then have it too.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -24,11 +24,11 @@ _at_least_0 = number(lambda x: x >= 0, "at least 0")
 _above_0 = number(lambda x: x > 0, "above 0")
 
 
-def _flag(name, value):
+def _flag(name: str, value: Any) -> None:
     require(isinstance(value, bool), name, value, "True or False")
 
 
-def _ids(name, value):
+def _ids(name: str, value: Any) -> None:
     whole = isinstance(value, tuple) and all(type(x) is int and x >= 0 for x in value)
     require(whole, name, value, "a tuple of token ids")
 
@@ -107,7 +107,7 @@ class SearchOptions:
     min_length = 0  # minimum number of tokens before EOS
     diversity_rate = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if isinstance(value, list):  # from JSON
@@ -212,7 +212,7 @@ class Search(SearchOptions):
         of_model=True,
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         plain = not (self.suppress_tokens or self.begin_suppress_tokens)
         require(plain or not self.shortlist, "shortlist", True, "False with suppressed tokens")
@@ -238,13 +238,13 @@ class Generation(SearchOptions):
     )
     min_new_tokens: int = option(0, whole(0), "Minimum tokens before EOS.")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.beam_size > 1 and self.temperature is not None:
             raise ValueError(f"temperature needs beam_size=1, got beam_size={self.beam_size}")
 
     @property
-    def min_length(self) -> int:  # type: ignore[override]
+    def min_length(self) -> int:  # type: ignore[override]  # no field here
         """Minimum number of tokens before EOS."""
         return self.min_new_tokens
 
@@ -270,12 +270,15 @@ _INSTEAD = {
 
 
 def merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a folder with those of a caller, which take precedence."""
+    """Return the options of a folder with those of a caller, which take precedence.
+
+    An option of the caller also removes the one that it replaces; `beam_size` only if above 1.
+    """
     gone = {y for x, y in _INSTEAD.items() if given.get(x) and (x != "beam_size" or given[x] > 1)}
     return {**{name: x for name, x in defaults.items() if name not in gone}, **given}
 
 
-def _without(names, *gone):
+def _without(names: Iterable[str], *gone: str) -> tuple[str, ...]:
     return tuple(name for name in names if name not in gone)
 
 

@@ -44,7 +44,7 @@ def whole(least: int) -> Check:
 def number(fits: Callable[[Any], bool], accepted: str) -> Check:
     """Return a check for finite numbers for which `fits` is true; errors say `accepted`."""
 
-    def check(name, value):
+    def check(name: str, value: Any) -> None:
         is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
         require(is_real and math.isfinite(value) and fits(value), name, value, accepted)
 
@@ -68,7 +68,7 @@ def spelled_out(
     hints = typing.get_type_hints(options)
     fields = {field.name: field for field in dataclasses.fields(options)}
 
-    def decorate(function):
+    def decorate(function: Callable) -> Callable:
         signature = inspect.signature(function, eval_str=spell is not None)
         parameters = [x for x in signature.parameters.values() if x.kind is not x.VAR_KEYWORD]
         for name in names:
@@ -82,7 +82,8 @@ def spelled_out(
                         annotation=spell(field, hints[name]) if spell else hints[name],
                     )
                 )
-        function.__signature__ = signature.replace(parameters=parameters)
+        made = signature.replace(parameters=parameters)
+        function.__signature__ = made  # type: ignore[attr-defined]  # `inspect` reads it
         return function
 
     return decorate

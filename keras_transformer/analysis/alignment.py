@@ -86,11 +86,8 @@ def attention(translator: Translator, source: str, target: str) -> Attention:
     target_tokens = _names(tokenizer, "target", target, target_ids, target_spans)
     (begin,) = _names(tokenizer, "target", "", [tokenizer.bos_id], [(0, 0)])
     input_tokens = [begin, *target_tokens[:-1]]
-    return Attention(
-        *(source, target),
-        *(source_tokens, target_tokens, input_tokens, source_spans, target_spans),
-        *(encoder, decoder, cross),
-    )
+    tokens, spans = (source_tokens, target_tokens, input_tokens), (source_spans, target_spans)
+    return Attention(source, target, *tokens, *spans, encoder, decoder, cross)
 
 
 def align(
@@ -142,7 +139,7 @@ def align(
             ):
                 spans = _spans(translator.tokenizer, language, text, ids)
                 sides.append(members_of((split or words)(text), spans))
-            links[i] = _aligned(*sides, weights_TS)
+            links[i] = _aligned(sides[0], sides[1], weights_TS)
     return links
 
 

@@ -84,17 +84,17 @@ def rank_heads(
     counts = len(sources), len(targets), len(links)
     require(len({*counts}) == 1, "sources, targets, links", counts, "of the same length")
     require(any(map(len, links)), "links", 0, "at least one in all")
-    hits, weights, seen, distances = [], [], [], Counter()
+    hits, weights, seen, distances = [], [], [], Counter[int]()
     for source, target, pairs in zip(sources, targets, links, strict=True):
         if not pairs:
             continue
         weights_LNWW = _of_words(attention(translator, source, target), part)
         for query, key in pairs:
-            row_LNW = weights_LNWW[:, :, query] if query in range(weights_LNWW.shape[2]) else None
-            is_seen = row_LNW is not None and key in range(row_LNW.shape[-1])
-            is_seen = is_seen and bool(row_LNW[..., key].any())
+            queries, keys = map(range, weights_LNWW.shape[2:])
+            is_seen = query in queries and key in keys and weights_LNWW[:, :, query, key].any()
             accepted = f"a query and a key with tokens that it sees, in {source!r:.60}"
             require(is_seen, "links", (query, key), accepted)
+            row_LNW = weights_LNWW[:, :, query]
             hits.append(row_LNW.argmax(axis=-1) == key)
             weights.append(row_LNW[..., key])
             seen.append(row_LNW.any(axis=(0, 1)).sum())
@@ -135,7 +135,7 @@ def grammar_rankings(
         `demo.relations.linked_pairs`.
     """
     rankings = {}
-    sources, targets = zip(*demo.pairs(count, seed), strict=True)
+    sources, targets = map(list, zip(*demo.pairs(count, seed), strict=True))
     for name, distance in {"previous word": -1, "same word": 0, "next word": 1}.items():
         links = neighbours(sources, distance)
         rankings[name, "encoder"] = rank_heads(translator, sources, targets, links)

@@ -14,7 +14,7 @@ from keras_transformer.text.tokenizer import checked_texts
 
 NGRAM = 4  # number of words of a sequence that counts as repeated
 COPIED = 4  # number of successive source words in a translation that count as a copy
-RATIO, SLACK = 2.0, 10  # accepted factor and difference of lengths in characters
+RATIO, SLACK = 2.0, 10  # accepted factor of lengths, and accepted further difference in characters
 _NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d+(?:[.,:'’]\d+)*")
 
 SIGNS = {
@@ -22,8 +22,9 @@ SIGNS = {
     "words that occur again, more often than in the source.",
     "copy": f"The source itself, or {COPIED} or more words in a row from it.",
     "number": "A number of the source, in digits, is not in the translation.",
-    "length": f"By more than a factor of {RATIO:g} and {SLACK} characters longer or shorter than "
-    "translations of such a source are here (median); or empty.",
+    "length": f"More than {RATIO:g} times the expected length plus {SLACK} characters, less than "
+    f"1/{RATIO:g} of it minus {SLACK}, or empty. Expected: the length of the source times the "
+    "median ratio of lengths in this test set.",
 }
 
 

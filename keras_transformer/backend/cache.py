@@ -1,4 +1,7 @@
-"""Caches of keys and values, and attention over them."""
+"""Caches of keys and values, and attention over them.
+
+With K beams, position s has K adjacent places in a cache: beam k writes to place s K + k.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,8 @@ def fixed_caches(positions: int | None = None) -> Iterator[None]:
     """Make caches full-size from the start on PyTorch, too; indices may then be tensors.
 
     Args:
-        positions: Maximum number of positions that `attend_cache` covers; None: all.
+        positions: Maximum number of positions that `attend_cache` covers, each with a place for
+            every query (beam); None: all.
     """
     before = _fixed.on, _fixed.positions
     _fixed.on, _fixed.positions = True, positions
@@ -51,7 +55,10 @@ def fixed_caches(positions: int | None = None) -> Iterator[None]:
 
 
 def caches_grow() -> bool:
-    """Return whether caches grow: on PyTorch, and in TensorFlow graphs, where slices are copies."""
+    """Return whether a cache has only the places that are written, not its full size.
+
+    So it is on PyTorch, and in TensorFlow graphs without XLA, where a slice is a copy.
+    """
     if BACKEND != "tensorflow":
         return BACKEND == "torch" and not _fixed.on
     graph = tf.compat.v1.get_default_graph()
@@ -59,9 +66,9 @@ def caches_grow() -> bool:
 
 
 def new_cache(first_BNPH: Any, length: Any, beam_size: int = 1) -> Any:
-    """Make a cache (B, N, length * K, H) with the first P positions in beam 0 of K.
+    """Make a cache (B, N, length * K, H) for K beams, with P positions in the places of beam 0.
 
-    Later positions are undefined, or absent where caches grow.
+    All other places are zeros; where caches grow, later positions have no places yet.
     """
     rows, heads, filled, width = ops.shape(first_BNPH)
     beams = ((0, 0), (0, 0), (0, 0), (0, beam_size - 1), (0, 0))
@@ -77,24 +84,24 @@ def minimum(number: Any, most: int) -> Any:
     return min(number, most) if isinstance(number, int) else ops.minimum(number, most)
 
 
-def last_places(x_BNPH: Any, window: int) -> Any:
+def last_positions(x_BNPH: Any, window: int) -> Any:
     """Return the last `window` of P positions, or all, in the order of a rolling cache.
 
-    A rolling cache stores position p at index p modulo `window`.
+    A rolling cache stores position p at place p modulo `window`; there are no beams yet.
     """
-    places = ops.shape(x_BNPH)[2]
-    if isinstance(places, int):
-        if places <= window:
+    length = ops.shape(x_BNPH)[2]
+    if isinstance(length, int):
+        if length <= window:
             return x_BNPH
-        return ops.roll(x_BNPH[:, :, -window:], places % window, axis=2)
-    shift = ops.where(places > window, places % window, 0)
-    return tf.roll(x_BNPH[:, :, ops.maximum(places - window, 0) :], shift, axis=2)
+        return ops.roll(x_BNPH[:, :, -window:], length % window, axis=2)
+    shift = ops.where(length > window, length % window, 0)
+    return tf.roll(x_BNPH[:, :, ops.maximum(length - window, 0) :], shift, axis=2)
 
 
 def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any, rolling: bool = False) -> Any:
-    """Return the cache with `update` written at positions [index, index + T).
+    """Return the cache with `update` written at places [index, index + T).
 
-    Where caches grow, later positions are dropped, unless the cache is `rolling`. On PyTorch
+    Where caches grow, later places may be dropped, unless the cache is `rolling`. On PyTorch
     without gradients the cache is written in place, or copied into a longer one. If `index` is a
     tensor with an index for each row, see `write_rows`.
     """
@@ -111,7 +118,7 @@ def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any, rolling: bool = F
 
 
 def cache_places(cache_BNSH: Any, filled: Any) -> Any:
-    """Return how many cache positions masks and biases must cover if `filled` are filled."""
+    """Return how many places masks and biases must cover if the first `filled` are filled."""
     return filled if caches_grow() or isinstance(filled, int) else quick.shape(cache_BNSH)[2]
 
 
@@ -126,14 +133,14 @@ def attend_cache(
     queries: int,
     soft_cap: float | None = None,
 ) -> Any:
-    """Return `attention` over the first `filled` positions of a cache: (B, N, T, H).
+    """Return `attention` over the first `filled` places of a cache: (B, N, T, H).
 
     Args:
         query_BNTH, key_BNSH, value_BNSH: Queries, keys and values per head.
-        mask: See `attention`. None: causal; the queries are the last T filled positions.
-        bias: See `attention`; covers `cache_places` positions.
-        filled: Number of filled positions, at most S.
-        queries: Number of queries T.
+        mask: See `attention`. None: causal; the queries are at the last T filled places.
+        bias: See `attention`; covers as many places as `cache_places` returns.
+        filled: Number of filled places, at most S.
+        queries: T, the number of queries: of new positions, or of beams at one position.
         soft_cap: See `attention_weights`.
     """
 
@@ -150,7 +157,7 @@ def attend_cache(
         return attention(query_BNTH, keys, values, allowed, added, soft_cap=soft_cap)
 
     if BACKEND == "jax" and not isinstance(filled, int):
-        # Shapes are static: use the smallest of a few sizes that holds all filled positions.
+        # Shapes are static: use the smallest of a few sizes that holds all filled places.
         room = key_BNSH.shape[2]
         sizes = [room >> shift for shift in range(4) if room >> shift >= 16] or [room]
         branch = sum((filled <= size).astype("int32") for size in sizes) - 1

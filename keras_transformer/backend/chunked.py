@@ -35,7 +35,7 @@ class Pattern(NamedTuple):
     global_tokens: int = 0
 
     def allows(self, queries: Any, keys: Any) -> Any:
-        """Return a boolean mask for broadcastable positions; None if all keys are allowed."""
+        """Return a boolean mask for positions that broadcast; None if all keys are allowed."""
         allowed = None
         if self.window is not None:
             allowed = queries - keys < self.window
@@ -78,7 +78,7 @@ def chunked_attention(
     size = CHUNK
     if pattern.window is not None:
         size = min(CHUNK, max(64, -(-pattern.window // 64) * 64))
-    length, places = ops.shape(query_BNTH)[2], ops.shape(key_BNSH)[2]
+    length, num_keys = ops.shape(query_BNTH)[2], ops.shape(key_BNSH)[2]
     mask = ops.ones((1, 1, 1, 1), dtype="bool") if mask is None else mask
 
     def padded(x, *axes):
@@ -87,7 +87,7 @@ def chunked_attention(
 
     @ops.custom_gradient
     def attend(query, key, value, mask):
-        chunks = _Chunks(size, places, pattern, mask, query.shape[-1] ** -0.5, soft_cap)
+        chunks = _Chunks(size, num_keys, pattern, mask, query.shape[-1] ** -0.5, soft_cap)
         output, log_sum = _forward(chunks, query, key, value)
         kept = ops.stop_gradient(output)  # avoids a reference cycle on PyTorch
 
@@ -103,10 +103,10 @@ def chunked_attention(
 
 
 class _Chunks(NamedTuple):
-    """Chunks of queries and keys; the first `places` keys are not padding."""
+    """Chunks of queries and keys; keys from `num_keys` on are padding."""
 
     size: int
-    places: Any
+    num_keys: Any
     pattern: Pattern
     mask: Any
     scale: float
@@ -127,8 +127,8 @@ class _Chunks(NamedTuple):
             products = self.soft_cap * ops.tanh(products / self.soft_cap)
         offsets = ops.arange(self.size, dtype="int32")
         queries, keys = i * self.size + offsets[:, None], j * self.size + offsets[None]
-        allowed, by_place = keys < self.places, self.pattern.allows(queries, keys)
-        allowed = allowed if by_place is None else allowed & by_place
+        allowed, by_pattern = keys < self.num_keys, self.pattern.allows(queries, keys)
+        allowed = allowed if by_pattern is None else allowed & by_pattern
         mask = self.mask
         for axis, number in ((2, i), (3, j)):
             mask = mask if mask.shape[axis] == 1 else self.of(mask, number, axis)
@@ -149,6 +149,7 @@ class _Chunks(NamedTuple):
         return self._with_global(j, low, high, j if self.pattern.causal else 0, count)
 
     def _near(self, i, count):
+        """Return the range [low, high) of chunks with positions in the window of chunk i."""
         window, size = self.pattern.window, self.size
         if window is None:
             return 0, count

@@ -37,7 +37,7 @@ IS_EAGER = BACKEND == "torch"
 
 
 class _Portable(threading.local):
-    on: bool = False
+    on: bool = False  # whether this thread is inside `portable`
     known: bool | None = None  # the result of `is_portable`, inside `decided_portability`
 
 
@@ -185,7 +185,7 @@ def without_gradients() -> Iterator[None]:
 
 
 def random_state() -> dict[str, np.ndarray]:
-    """Return the random state outside of Keras's seed generators: PyTorch's, by device."""
+    """Return PyTorch's random states by device, outside of Keras's; {} on other backends."""
     if BACKEND != "torch":
         return {}
     state = {"cpu": torch.get_rng_state()}

@@ -31,7 +31,7 @@ def num_replicas() -> int:
 
 
 def model_axis() -> int:
-    """Return how many devices split a product: those along the axis "model" of the distribution."""
+    """Return the number of devices along the distribution's axis "model"; 1 without this axis."""
     mesh = getattr(keras.distribution.distribution(), "device_mesh", None)
     axes = {} if mesh is None else dict(zip(mesh.axis_names, mesh.shape, strict=True))
     return axes.get("model", 1)
@@ -79,7 +79,7 @@ def first_part(batches: Iterable[Any]) -> Any:
 
 
 def with_rows(batch: Any) -> Any:
-    """Return this replica's batch unchanged; when the step runs, it fails without a row."""
+    """Return this replica's batch with a check: the step fails if the batch has no row."""
     if not _context():
         return batch
     rows = tf.shape(next(x for x in keras.tree.flatten(batch) if x is not None))[0]

@@ -12,15 +12,19 @@ from keras_transformer.backend.cache import caches_grow
 from keras_transformer.backend.compilation import BACKEND
 
 if BACKEND == "jax":
-    from keras_transformer.backend.jax import decoding as kernels
+    from keras_transformer.backend.jax.decoding import lower_at
+    from keras_transformer.backend.jax.decoding import row_loop as loop_over_rows
 elif BACKEND == "tensorflow":
     import tensorflow as tf
 
-    from keras_transformer.backend.tensorflow import decoding as kernels
+    from keras_transformer.backend.tensorflow.decoding import lower_at
+    from keras_transformer.backend.tensorflow.decoding import row_loop as loop_over_rows
 elif BACKEND == "torch":
     import torch
 
-    from keras_transformer.backend.torch import decoding as kernels
+    from keras_transformer.backend.torch import decoding as torch_kernels
+    from keras_transformer.backend.torch.decoding import lower_at
+    from keras_transformer.backend.torch.decoding import row_loop as loop_over_rows
 
 
 _HIGHEST = 3e38  # float32; above all logits
@@ -39,7 +43,7 @@ def best_tokens(logits: Any, k: int) -> tuple[Any, Any, Any]:
         (..., 1) float32.
     """
     if BACKEND == "torch":
-        return kernels.best_tokens(logits, k)
+        return torch_kernels.best_tokens(logits, k)
     logits = ops.cast(logits, "float32")
     values, tokens = _top_k(logits, k)
     if BACKEND == "jax":  # one fused pass
@@ -50,7 +54,7 @@ def best_tokens(logits: Any, k: int) -> tuple[Any, Any, Any]:
 
 
 def _top_k(x, k):
-    """Return `quick.top_k`, which TensorFlow and XLA compute slowly for many numbers.
+    """Return the result of `quick.top_k`, which TensorFlow and XLA compute slowly if V is large.
 
     The k best are in the k groups with the highest maxima, which one pass finds.
     """
@@ -65,11 +69,11 @@ def _top_k(x, k):
     within_RkC = gather(x_RGC, quick.expand_dims(chosen_Rk, -1), axis=1)
     candidates_RC = quick.reshape(within_RkC, (-1, k * _GROUP))
     candidates_RC = quick.concatenate([candidates_RC, x_RV[:, groups * _GROUP :]], axis=1)
-    values_Rk, place_Rk = quick.top_k(candidates_RC, k)
-    group_Rk = gather(chosen_Rk, quick.minimum(place_Rk // _GROUP, k - 1), axis=1)
-    is_rest_Rk = place_Rk >= k * _GROUP
-    rest_Rk = place_Rk + (groups - k) * _GROUP
-    token_Rk = quick.where(is_rest_Rk, rest_Rk, group_Rk * _GROUP + place_Rk % _GROUP)
+    values_Rk, choice_Rk = quick.top_k(candidates_RC, k)
+    group_Rk = gather(chosen_Rk, quick.minimum(choice_Rk // _GROUP, k - 1), axis=1)
+    is_rest_Rk = choice_Rk >= k * _GROUP
+    rest_Rk = choice_Rk + (groups - k) * _GROUP
+    token_Rk = quick.where(is_rest_Rk, rest_Rk, group_Rk * _GROUP + choice_Rk % _GROUP)
     shape = (*quick.shape(x)[:-1], k)
     return quick.reshape(values_Rk, shape), quick.reshape(token_Rk, shape)
 
@@ -98,7 +102,7 @@ def at(x: Any, i: Any) -> Any:
 
 
 def put(x: Any, value: Any, i: Any) -> Any:
-    """Return x (..., L) with `value` (...) at place i, a number or a scalar."""
+    """Return x (..., L) with `value` (...) at index i, a number or a scalar tensor."""
     if BACKEND == "torch" and not torch.is_tensor(i):
         return torch.select_scatter(x, value, -1, i)
     is_there_L = quick.arange(quick.shape(x)[-1], dtype="int32") == i
@@ -116,7 +120,7 @@ def forbid(logits: Any, ids: Any, value: float) -> Any:
     logits_RV = quick.reshape(logits, (-1, quick.shape(logits)[-1]))
     ids_RM = quick.reshape(ids, (-1, quick.shape(ids)[-1]))
     values_RM = quick.where(ids_RM >= 0, value, quick.cast(ids_RM * 0, "float32") + _HIGHEST)
-    lowered = kernels.lower_at(logits_RV, quick.maximum(ids_RM, 0), values_RM)
+    lowered = lower_at(logits_RV, quick.maximum(ids_RM, 0), values_RM)
     return quick.reshape(lowered, quick.shape(logits))
 
 
@@ -136,7 +140,7 @@ def row_loop(turn: Callable, length: Any, done_B: Any, results: Any, alive: Any)
         The final results.
     """
     if BACKEND != "tensorflow" or caches_grow():
-        return kernels.row_loop(turn, length, done_B, results, alive)
+        return loop_over_rows(turn, length, done_B, results, alive)
 
     # XLA in TensorFlow: shapes are static, and a loop is compiled at each call.
     def goes_on(i, done_B, results, alive):

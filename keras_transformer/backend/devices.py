@@ -1,4 +1,4 @@
-"""The accelerators of the backend, and arrays that stay there."""
+"""The accelerators of the backend, and arrays that stay on them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ _kept: dict[tuple[int, str], Any] = {}  # tensors by the id of their array, and 
 
 
 def constant(array: np.ndarray, part: slice = slice(None)) -> Any:
-    """Return a part of an array that never changes as a tensor.
+    """Return a part of a constant array, as a tensor.
 
-    On PyTorch an accelerator gets the array once, not in each call, which would wait for it.
+    On PyTorch the array is copied to an accelerator once: a copy in each call would wait for the
+    device.
     """
     if BACKEND != "torch" or is_portable() or (device := str(private.device())) in ("cpu", "meta"):
         return ops.convert_to_tensor(array[part])

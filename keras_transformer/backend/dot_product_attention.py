@@ -1,4 +1,8 @@
-"""Scaled dot-product attention (Vaswani et al. 2017, equation 1)."""
+"""Scaled dot-product attention (Vaswani et al. 2017, equation 1).
+
+`attention_weights` is the formula, `attention` its product with the values by the fastest kernel.
+`layers.dot_product_attention` returns both by the formula.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +39,8 @@ def attention(
 ) -> Any:
     """Return softmax(Q K^T / sqrt(H) + bias) V, computed in the backend's fastest way.
 
-    Equals `attention_weights` times the values, but does not keep the weights. From 2,048
-    positions or four windows on, memory grows linearly with the length, unless there is a bias or
+    Equals `attention_weights` times the values, but does not keep the weights. From 2,048 queries
+    and keys or four windows on, memory grows linearly with the length, unless there is a bias or
     the length is unknown while a graph is built (None on TensorFlow).
 
     Args:
@@ -44,7 +48,7 @@ def attention(
         mask: Boolean, True = attend, or values to add, from `mask_bias`; broadcasts to
             (B, N, T, S).
         bias: Added to the scaled products; broadcasts to (B, N, T, S).
-        pattern: Positions that may be attended to, in addition to the mask.
+        pattern: Limits the keys by their positions; a key must be allowed by it and by the mask.
         soft_cap: See `attention_weights`. The fused kernels do not have it.
 
     Returns:
@@ -67,20 +71,21 @@ def attention(
 
 def _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern, soft_cap):
     """Return whether attention is computed in chunks, because the input is long."""
-    length, places = query_BNTH.shape[2], key_BNSH.shape[2]
-    known = isinstance(length, int) and isinstance(places, int)  # on JAX unknown ones are symbols
+    length, num_keys = query_BNTH.shape[2], key_BNSH.shape[2]
+    # Unknown sizes are None on TensorFlow, and symbols on JAX.
+    known = isinstance(length, int) and isinstance(num_keys, int)
     if not known or bias is not None or is_portable():
         return False
     if mask is not None and not _is_boolean(mask):
         return False
-    if pattern.window is not None and places >= MANY_WINDOWS * max(pattern.window, 128):
+    if pattern.window is not None and num_keys >= MANY_WINDOWS * max(pattern.window, 128):
         return True
-    if length * places < LONG:
+    if length * num_keys < LONG:
         return False
     # PyTorch's kernel needs as little memory, unless there is a mask over all pairs.
-    by_own = uses_torch_kernels(query_BNTH) and query_BNTH.dtype == torch.float32
+    has_kernel = uses_torch_kernels(query_BNTH) and query_BNTH.dtype == torch.float32
     frugal = mask is None or (mask.shape[2] == 1 and not pattern.causal)
-    return not (by_own and frugal and pattern.window is None and soft_cap is None)
+    return not (has_kernel and frugal and pattern.window is None and soft_cap is None)
 
 
 def masked_by(pattern: Pattern, query_BNTH: Any, key_BNSH: Any, mask: Any = None) -> Any:
@@ -102,18 +107,18 @@ def attention_weights(
 ) -> Any:
     """Return softmax(Q K^T / sqrt(H) + bias), (B, N, T, S); rows sum to 1.
 
-    With a `soft_cap` c the scaled products x are replaced by c tanh(x / c). If a query may attend
-    to no key, all its weights are equal.
+    With a `soft_cap` c the scaled products x are replaced by c tanh(x / c), before the bias. If a
+    query may attend to no key, all its weights are equal.
     """
     scale = query_BNTH.shape[-1] ** -0.5
     logits_BNTS = ops.matmul(query_BNTH * scale, ops.transpose(key_BNSH, (0, 1, 3, 2)))
     if soft_cap is not None:
         logits_BNTS = ops.tanh(logits_BNTS / soft_cap) * soft_cap
-    for numbers in (bias, None if mask is None or _is_boolean(mask) else mask):
-        if numbers is not None:
+    for term in (bias, None if mask is None or _is_boolean(mask) else mask):
+        if term is not None:
             # Subtracted, because TensorFlow 2.21 with oneDNN fuses a product and a sum in a graph,
             # which fails at some sizes ("Retval[0] does not have value", or no output at all).
-            logits_BNTS = logits_BNTS - ops.negative(ops.cast(numbers, logits_BNTS.dtype))
+            logits_BNTS = logits_BNTS - ops.negative(ops.cast(term, logits_BNTS.dtype))
     if mask is not None and _is_boolean(mask):
         lowest = ops.cast(_lowest(logits_BNTS.dtype), logits_BNTS.dtype)
         logits_BNTS = ops.where(mask, logits_BNTS, lowest)

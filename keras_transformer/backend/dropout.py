@@ -29,7 +29,8 @@ def dropout(x: Any, rate: float, seed_generator: Any, residual: Any = None) -> A
         x: Tensor of any shape.
         rate: Drop rate in [0, 1), rounded to 1/256 (except on GPUs with PyTorch); kept elements
             are scaled according to the rounded rate.
-        seed_generator: A `keras.random.SeedGenerator`; ignored on PyTorch, which has its own.
+        seed_generator: A `keras.random.SeedGenerator`; ignored on PyTorch, which has its own random
+            state.
         residual: Tensor of the shape of x, or None.
     """
     if uses_torch_kernels(x):

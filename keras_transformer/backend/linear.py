@@ -16,7 +16,7 @@ if BACKEND == "torch":
 
     from keras_transformer.backend.torch import matrix_products
 elif BACKEND == "tensorflow":
-    from keras_transformer.backend.tensorflow import matrix_products
+    from keras_transformer.backend.tensorflow import matrix_products as tensorflow_products
 
 
 def linear(
@@ -39,7 +39,7 @@ def linear(
     if uses_torch_kernels(x):
         x, activation = matrix_products.linear(x, kernel, bias, activation, transposed)
     elif BACKEND == "tensorflow":
-        x = matrix_products.linear(x, kernel, bias, transposed)
+        x = tensorflow_products.linear(x, kernel, bias, transposed)
     else:
         kernel = ops.cast(kernel, x.dtype)  # for callers without an autocast scope
         kernel = ops.transpose(kernel) if transposed else kernel

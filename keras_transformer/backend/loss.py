@@ -21,11 +21,13 @@ elif BACKEND == "torch":
 def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: float) -> Any:
     """Return -sum_v q(v) log p(v) per token, q = (1 - e) onehot(label) + e / V: (B, T).
 
+    e is `label_smoothing`, in [0, 1).
+
     Computed in float32, or float64 if the logits are. With log Z = logsumexp(logits), the loss is
     log Z - (1 - e) logit[label] - e mean(logits), which needs no distribution over the vocabulary.
     Labels below 0, which mark ignored tokens, get the loss of label 0. On PyTorch a built-in
-    function computes it: with the formula, autograd would store eight copies of (tokens x
-    vocabulary), half the time of a small model.
+    function computes it: with the formula, autograd would store eight matrices (tokens x
+    vocabulary), which would take half of the training time of a small model.
     """
     if BACKEND == "torch":
         logits_BTV = at_least_float32(logits_BTV)
@@ -117,8 +119,8 @@ def projected_r_drop(
     labels_BT = ops.maximum(ops.cast(labels_BT, "int32"), 0)
     logits_2BTV = at_least_float32(ops.matmul(hidden_2BTD, ops.transpose(table_VD)))
     logs_2BTV = ops.log_softmax(logits_2BTV, axis=-1)
-    places_2BT1 = ops.expand_dims(ops.stack([labels_BT, labels_BT]), -1)
-    chosen_2BT = ops.take_along_axis(logs_2BTV, places_2BT1, axis=-1)[..., 0]
+    labels_2BT1 = ops.expand_dims(ops.stack([labels_BT, labels_BT]), -1)
+    chosen_2BT = ops.take_along_axis(logs_2BTV, labels_2BT1, axis=-1)[..., 0]
     smoothed_2BT = -(1 - label_smoothing) * chosen_2BT
     if label_smoothing:
         smoothed_2BT -= label_smoothing * ops.mean(logs_2BTV, axis=-1)

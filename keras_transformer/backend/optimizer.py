@@ -30,7 +30,14 @@ def adam_update(
     beta_2: float,
     epsilon: float,
 ) -> None:
-    """Apply one Adam update in place with the backend's own kernel; see `has_adam_update`."""
+    """Apply one Adam update in place with the backend's own kernel; needs `has_adam_update`.
+
+    Args:
+        parameters, gradients, momentums, velocities: Tensors or variables, in the same order.
+        rate: Learning rate.
+        step: Number of this update, from 1.
+        beta_1, beta_2, epsilon: See `keras.optimizers.Adam`.
+    """
     if BACKEND == "tensorflow":
         for parameter, gradient, momentum, velocity in zip(
             parameters, gradients, momentums, velocities, strict=True

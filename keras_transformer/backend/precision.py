@@ -1,4 +1,4 @@
-"""Number types that this machine can compute in, and those that it computes in fast."""
+"""Which dtypes this machine supports, and in which it is not slower than in float32."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _UNITS = {
 def usable_precision(precision: str) -> str:
     """Return `precision`, or "float32" with a warning if this machine is slower in it.
 
-    On a CPU its instructions decide. Where products in a 16-bit type are fast, a small one is
-    tried. With `is_strict` only the trial decides. "int8" is returned unchanged: it is a type of
-    weights, and float32 arithmetic with them is as fast as 8-bit products of the same accuracy.
+    On a CPU its instructions decide. Where products in a 16-bit type are fast, a small product is
+    tried, too. With `is_strict` only this trial decides. "int8" is returned unchanged: it is a type
+    of weights, and float32 arithmetic with them is as fast as 8-bit products of the same accuracy.
 
     Args:
         precision: A dtype or a Keras dtype policy, such as "bfloat16" or "mixed_bfloat16".

@@ -35,9 +35,9 @@ GLOBAL_STATE = _find("keras.src.backend.common", "global_state")
 GET_MASK = _find("keras.src.backend.common.masking", "get_keras_mask")
 # Keras 3.15. Whether a call only infers shapes.
 IN_SYMBOLIC_SCOPE = _find("keras.src.backend.common.symbolic_scope", "in_symbolic_scope")
-GET_DEVICE = TO_TORCH_DTYPE = None
-LINEAR_POINTWISE = REORDER_WEIGHT = INT_MM = FUSED_ADAM = PEEK_TRANSFORM = None
-PACKAGE_LOADER = IN_XLA = None
+_ABSENT: Any = None  # on other backends
+GET_DEVICE = TO_TORCH_DTYPE = PACKAGE_LOADER = IN_XLA = _ABSENT
+LINEAR_POINTWISE = REORDER_WEIGHT = INT_MM = FUSED_ADAM = PEEK_TRANSFORM = _ABSENT
 if BACKEND == "torch":
     # Keras 3.15. Device of new tensors, and PyTorch dtypes by their Keras names.
     GET_DEVICE = _find("keras.src.backend.torch.core", "get_device")
@@ -168,15 +168,15 @@ if BACKEND == "torch":
     def write_package(program: Any, path: Path, options: dict[str, Any]) -> dict[str, torch.Tensor]:
         """Compile an exported program; return the weights that are not in the package, by name.
 
-        Products with frozen weights become generated C++, which takes a third of the time for a few
-        rows; no alternatives are tried (`preprocessing_fns`, PyTorch 2.13). Fallback: PyTorch's
-        products. Weights stay outside (`aot_compile`, PyTorch 2.13): a package copies its own to
-        memory that is aligned to 16 bytes, where vectors of 64 take 1.6 times as long to read.
-        Fallback: the package contains them.
+        Products with frozen weights become generated C++, which for a few rows takes a third of the
+        time of PyTorch's products (`preprocessing_fns`, PyTorch 2.13, excludes the others).
+        Fallback: PyTorch's products. Weights are not in the package (`aot_compile`, PyTorch 2.13):
+        a package copies its weights to memory that is aligned to 16 bytes, where reading vectors of
+        64 bytes takes 1.6 times as long. Fallback: the package contains the weights.
         """
-        # A GCC that inlines early keeps the sums of products of five rows or more in memory, and
-        # takes three times as long. PyTorch 2.13 has no option for flags, but a value is part of
-        # the command. Fallback: GCC inlines early.
+        # With early inlining, GCC keeps sums of products of five rows or more in memory, and the
+        # code takes three times as long. PyTorch 2.13 has no option for compiler flags, but this
+        # option's value becomes a part of the command. Fallback: early inlining.
         is_gcc = _find("torch._inductor.cpp_builder", "is_gcc")
         name = "enable_floating_point_contract_flag"
         value = _find("torch._inductor.config", f"cpp.{name}")
@@ -218,14 +218,15 @@ if BACKEND == "torch":
         return {name: weight for name, (weight, *_) in weights.items()}
 
     def _generated(choices: list[Any]) -> list[Any]:
+        """Return the choices that are generated code, or all if there are none."""
         return [x for x in choices if type(x).__name__ != "ExternKernelCaller"] or choices
 
     def package_runner(
         path: Path, weights: dict[str, torch.Tensor]
     ) -> Callable[[list[Any]], list[Any]]:
-        """Return the function of a list that a compiled package holds.
+        """Return the function in a compiled package, from a list of tensors to a list of tensors.
 
-        Fallback: PyTorch's own loader, whose function parses the structure of its arguments.
+        Fallback: PyTorch's public loader, which is slower: it parses the structure of arguments.
 
         Args:
             path: The package.

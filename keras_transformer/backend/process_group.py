@@ -124,7 +124,7 @@ def slices_of(variable: keras.Variable, index: int) -> list[tuple[tuple[int, ...
         index: Number of this process.
 
     Returns:
-        For each slice the place of its first value, and the values.
+        For each slice the index of its first value along each axis, and the values.
     """
     value = variable.value
     if BACKEND != "jax" or value.is_fully_addressable:

@@ -88,8 +88,8 @@ else:
 
     def expand_dims(x: Any, axis: int | Sequence[int]) -> Any:
         axes = (axis,) if isinstance(axis, int) else axis
-        for place in axes:
-            x = x.unsqueeze(place)
+        for number in axes:
+            x = x.unsqueeze(number)
         return x
 
     def full(shape: Sequence[int], fill_value: Any, dtype: Any) -> Any:
@@ -113,7 +113,7 @@ else:
     def repeat(x: Any, repeats: Any, axis: int) -> Any:
         return torch.repeat_interleave(x, repeats, axis)
 
-    def reshape(x: Any, shape: Sequence[int]) -> Any:
+    def reshape(x: Any, shape: Sequence[Any]) -> Any:
         return x.reshape(shape)
 
     def shape(x: Any) -> tuple[int, ...]:

@@ -32,7 +32,8 @@ def rematerialized(
         function: Function from a tree of tensors to one tensor. It may read variables, and changes
             none but `seeds`.
         arguments: Tree of tensors and None. Gradients reach these and the variables only.
-        seeds: States of the seed generators that `function` uses; PyTorch has its own.
+        seeds: States of the seed generators that `function` uses. On PyTorch they are ignored: it
+            restores its own random state.
     """
     if BACKEND == "torch":
         if not torch.is_grad_enabled() or private.in_transform():  # `torch.func` refuses hooks
@@ -63,15 +64,15 @@ def _by_jax(function, arguments, seeds, before):
 def _by_tensorflow(function, arguments, seeds, before):
     """Return the results with a gradient that recomputes them, and the new random states."""
     flat = keras.tree.flatten(arguments)
-    places = [i for i, x in enumerate(flat) if x is not None and x.dtype.is_floating]
+    float_indices = [i for i, x in enumerate(flat) if x is not None and x.dtype.is_floating]
     after = before
 
     @tf.recompute_grad
     def pure(zero, *floats):
         nonlocal after
         leaves = list(flat)
-        for place, x in zip(places, floats, strict=True):
-            leaves[place] = x
+        for i, x in zip(float_indices, floats, strict=True):
+            leaves[i] = x
         # In the recomputation `zero` depends on the gradient. Without this dependence, the
         # graph optimizer keeps the random numbers of the first computation.
         states = [x + tf.cast(zero, x.dtype) for x in before]
@@ -81,4 +82,4 @@ def _by_tensorflow(function, arguments, seeds, before):
         after = [scope.get_current_value(seed) for seed in seeds]
         return result
 
-    return pure(tf.zeros(()), *(flat[place] for place in places)), after
+    return pure(tf.zeros(()), *(flat[i] for i in float_indices)), after

@@ -45,9 +45,9 @@ def write_rows(cache_BNSH: Any, update_BNTH: Any, index_B: Any) -> Any:
 
 
 def most_filled(cache_BNSH: Any, index_B: Any, length: int) -> Any:
-    """Return how many of the first places hold all rows, after `length` further tokens of each.
+    """Return how many leading places hold the keys of every row, after `length` more tokens each.
 
-    On PyTorch it is the number of all places: computing it would wait for the device.
+    On PyTorch it is the number of all places: computing the least number would wait for the device.
     """
     return cache_BNSH.shape[2] if IS_EAGER else ops.max(index_B) + length
 
@@ -70,7 +70,7 @@ def take_rows(cache_BNSH: Any, first: Any, count: Any, places: int | None = None
 
 
 def put_rows(cache_BNSH: Any, rows_CNSH: Any, first: Any) -> Any:
-    """Return the cache with rows that `take_rows` returned, and `write_rows` changed, put back."""
+    """Write the rows of `take_rows` back after `write_rows` changed them; return the cache."""
     if BACKEND == "torch":  # the view was written in place
         return cache_BNSH
     if BACKEND == "tensorflow":

@@ -71,8 +71,9 @@ class Checkpoints(keras.callbacks.Callback):
     Attributes:
         stopping: Set it to True, for example in a signal handler, to end `fit` with
             `TrainingStopped` after the current batch. The state inside the epoch is saved in
-            `unfinished`; after the last batch of an epoch, `fit` ends at the end of the epoch. Of
-            several processes, all end after the same batch, at most 16 batches later.
+            the checkpoint `unfinished`; after the last batch of an epoch, `fit` ends at the end of
+            the epoch. Of several processes, all end after the same batch, at most 16 batches
+            later.
 
     Raises:
         ValueError: If an argument is out of range, or the checkpoints in the folder are broken or
@@ -105,7 +106,7 @@ class Checkpoints(keras.callbacks.Callback):
         self.stopping = False
         self.history: list[dict[str, float]] = []
         self._random_state: dict[str, np.ndarray] | None = None
-        self._step, self._seconds = 0, 0.0  # done in the epoch of `unfinished`
+        self._step, self._seconds = 0, 0.0  # of the unfinished epoch, from its checkpoint
         if checkpoint := latest(self.folder):
             state = read_state(checkpoint)
             _same_run(self.folder, state["run"], self.run)
@@ -254,7 +255,7 @@ class Checkpoints(keras.callbacks.Callback):
         if self.finished:
             self.model.stop_training = True
 
-    def _write_log(self):
+    def _write_log(self) -> None:
         """Write the history as a CSV file with a row for each epoch."""
         if self.log is None or current().index:  # of several processes, the first reports
             return
@@ -265,8 +266,8 @@ class Checkpoints(keras.callbacks.Callback):
             writer.writeheader()
             writer.writerows(rows)
 
-    def _stops(self, batch):
-        """Return whether to stop now; several processes ask each other every 16 batches."""
+    def _stops(self, batch: int | None) -> bool:
+        """Return whether to stop; several processes agree every 16 batches and after an epoch."""
         team = current()
         if team.count > 1:
             if batch is not None and (batch + 1) % _ASKED:
@@ -275,7 +276,7 @@ class Checkpoints(keras.callbacks.Callback):
         return self.stopping
 
 
-def _same_run(folder, saved, asked):
+def _same_run(folder: Path, saved: dict[str, Any], asked: dict[str, Any]) -> None:
     """Raise ValueError if the options of a run differ from those in its checkpoints."""
     differing = sorted(k for k in saved.keys() | asked.keys() if saved.get(k) != asked.get(k))
     if differing:
@@ -293,7 +294,7 @@ def _same_run(folder, saved, asked):
         )
 
 
-def _change(name, then, now):
+def _change(name: str, then: Any, now: Any) -> str:
     if isinstance(then, dict) and isinstance(now, dict):
         fields = sorted(k for k in then.keys() | now.keys() if then.get(k) != now.get(k))
         return ", ".join(_change(f"{name}.{k}", then.get(k), now.get(k)) for k in fields)

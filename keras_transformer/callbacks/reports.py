@@ -94,12 +94,13 @@ class Progress(keras.callbacks.Callback):
         self.checkpoints = checkpoints
         self.seconds = 0.0
         self.tokens_per_second = 0.0
-        self._since: float | None = None  # time at which the first batch ended
+        self._since = 0.0  # time at which the first batch ended; 0: it has not
         self._epochs = 0.0  # epochs that have ended since then
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch = epoch
-        self._begin = self._shown = time.perf_counter()
+        self._shown = time.perf_counter()
+        self._begin: float | None = self._shown
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         now = time.perf_counter()
@@ -138,7 +139,7 @@ class Progress(keras.callbacks.Callback):
             f"{self._left(epoch)}"
         )
 
-    def _left(self, epoch):
+    def _left(self, epoch: int) -> str:
         """Return the time left as a text, with that of validation and the other callbacks."""
         steps, before = self.params["steps"], self.params.get("first_step", 0)
         self._epochs += steps / (before + steps)
@@ -146,7 +147,7 @@ class Progress(keras.callbacks.Callback):
         left = per_epoch * (self.params["epochs"] - epoch - 1)
         return f" {_time(left)} left" if left else ""
 
-    def _close_epoch(self):
+    def _close_epoch(self) -> None:
         if self._begin is None:
             return
         self._took = time.perf_counter() - self._begin
@@ -154,7 +155,7 @@ class Progress(keras.callbacks.Callback):
         self.seconds += self._took
         self.tokens_per_second = self.tokens_per_step * self.params["steps"] / self._took
 
-    def _show(self, line, end="\n"):
+    def _show(self, line: str, end: str = "\n") -> None:
         if current().index:  # of several processes, the first reports
             return
         clear = "\r\x1b[K" if sys.stderr.isatty() else ""
@@ -162,11 +163,11 @@ class Progress(keras.callbacks.Callback):
         sys.stderr.flush()
 
 
-def _metrics(logs):
+def _metrics(logs: dict[str, Any] | None) -> str:
     return " ".join(f"{name} {float(value):.4g}" for name, value in (logs or {}).items())
 
 
-def _time(seconds):
+def _time(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -136,8 +136,8 @@ def distill(
         sources, *references = zip(*lines, strict=True) if reference is not None else (lines,)
         return distilled(teacher, list(sources), *map(list, references), **options)
 
-    run = dict(folder=str(folder), input=str(input_file), reference=reference and str(reference))
-    run |= dict(ensemble=list(map(str, ensemble or [])), **options, **loading)
+    run: dict[str, Any] = dict(folder=str(folder), input=str(input_file), **options, **loading)
+    run |= dict(reference=reference and str(reference), ensemble=list(map(str, ensemble or [])))
     lines: Iterator[Any] = read_lines(input_file, text_field, source_code(teacher))
     if reference is not None:
         references = read_lines(reference, None, target_code(teacher))

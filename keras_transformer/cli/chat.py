@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from keras_transformer.cli.common import Precision, say, searching
+from keras_transformer.cli.common import Precision, say, searching, write_utf8
 from keras_transformer.cli.folders import saved_argument
 from keras_transformer.cli.reading import read_lines
 from keras_transformer.config import require
@@ -62,7 +62,7 @@ def chat(
         whole = [*before, *messages] if isinstance(messages, list) else messages
         return loaded.stream(whole, **options)
 
-    sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    write_utf8()
     if sys.stdin.isatty():
         console = Console()
         console.print(HELP, style="dim", highlight=False)

@@ -10,8 +10,9 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, Literal, TextIO
 
 import typer
 
@@ -180,13 +181,16 @@ def _filters(
         "length": lambda: LengthFilter(**lengths, drop_identical="identical" not in skip),
         "duplicate": DuplicateFilter,
     }
-    filters["unicode"] = lambda: unwritable  # applies also with --skip encoding
-    filters |= {reason: lambda check=check: check for reason, check in CHARACTER_FILTERS.items()}
-    if all(languages.values()):
-        filters |= {
-            "script": lambda: ScriptFilter(*languages.values()),
-            "language": lambda: LanguageFilter(*languages.values()),
-        }
+
+    def ready(check: Callable) -> Callable[[], Callable]:
+        return lambda: check
+
+    filters["unicode"] = ready(unwritable)  # applies also with --skip encoding
+    filters |= {reason: ready(check) for reason, check in CHARACTER_FILTERS.items()}
+    source, target = languages.values()
+    if source and target:
+        filters["script"] = partial(ScriptFilter, source, target)
+        filters["language"] = partial(LanguageFilter, source, target)
     if near_duplicates is not None:
         filters["near_duplicate"] = lambda: NearDuplicateFilter(near_duplicates)
     return [make() for reason, make in filters.items() if reason not in skip]
@@ -214,14 +218,14 @@ def _scoring(
 
 
 def _best(rows: Iterable[Row], score: Callable, keep: float, spool: TextIO) -> Iterator[Row]:
-    """Yield the dropped rows, then the others in their order, those below the best as dropped.
+    """Yield all rows; those that no filter dropped get the reason "score", except the best.
 
-    Of the rows that no filter dropped, the best have no reason, the rest the reason "score".
+    Rows that a filter dropped are yielded first. The scored ones follow, in their order.
 
     Args:
         rows: (source, target, reason or None).
         score: Function from pairs to scores.
-        keep: Share of the best, above 0 and at most 1.
+        keep: Share of the scored pairs that have no reason in the end, above 0 and at most 1.
         spool: Empty file, for the pairs while they are scored.
     """
     import numpy as np
@@ -278,13 +282,11 @@ class _Files(contextlib.ExitStack):
             file.write("\t".join(row) + "\n")
 
 
-UTF_8 = dict(encoding="utf-8", errors="backslashreplace")  # dropped pairs may be invalid Unicode
-
-
-def _open(path: Path, mode: str = "w") -> TextIO:
+def _open(path: Path, mode: Literal["w", "w+"] = "w") -> TextIO:
+    errors = "backslashreplace"  # dropped pairs may be invalid Unicode
     if path.suffix.lower() == ".gz":
-        return gzip.open(path, f"{mode}t", newline="\n", **UTF_8)
-    return path.open(mode, newline="\n", **UTF_8)
+        return gzip.open(path, "wt", encoding="utf-8", errors=errors, newline="\n")
+    return path.open(mode, encoding="utf-8", errors=errors, newline="\n")
 
 
 @contextlib.contextmanager

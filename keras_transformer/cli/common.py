@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import itertools
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO, TypeVar
 
 import typer
 from rich.console import Console
@@ -25,6 +26,7 @@ from keras_transformer.search import SearchOptions, spelled_out
 from keras_transformer.system.failures import BAD_INPUT, in_one_line, memory_errors
 from keras_transformer.system.files import replacing
 
+T = TypeVar("T")
 CHUNK = 2048  # lines that are sorted by length and processed together; 1 for typed input
 
 
@@ -53,7 +55,7 @@ class Command(TyperCommand):
     """
 
     def invoke(self, context: Any) -> Any:
-        """Run the command."""
+        """Import the checkpoints among the arguments, and run the command."""
         from keras_transformer.backend import keep_compilations
 
         keep_compilations()
@@ -188,11 +190,17 @@ def directed(
     return translator.between(source, target) if chosen else translator
 
 
+def write_utf8() -> None:
+    """Let stdout write UTF-8, and lines that end in a newline, on every system."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+
+
 @contextlib.contextmanager
 def opened(path: Path | None) -> Iterator[TextIO]:
-    """Open stdout, or a file that replaces `path` once everything is written."""
+    """Yield a file to write to: stdout, or a file that replaces `path` once it is complete."""
     if path is None:
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+        write_utf8()
         yield sys.stdout
         sys.stdout.flush()
     elif path.exists() and not path.is_file():  # a device or named pipe is not replaced
@@ -214,33 +222,36 @@ def check_output(input_file: Path | None, output_file: Path | None) -> None:
 def answer_lines(
     input_file: Path | None,
     output_file: Path | None,
-    answers: Callable[[list[str]], Iterable[str]],
-    lines: Iterator[str],
+    answers: Callable[[list[Any]], Iterable[str]],
+    lines: Iterator[Any],
+    chunk_size: int | None = None,
 ) -> None:
-    """Write a line for each line read.
+    """Write the answers to lines, chunk by chunk.
 
     Args:
         input_file: File to read; None: stdin.
         output_file: File to write; None: stdout.
-        answers: Function from lines to the lines to write.
-        lines: Texts of the file, see `reading.read_lines`.
+        answers: Function from a chunk of lines to the lines to write.
+        lines: Texts of the file, see `reading.read_lines`, or other values made of them.
+        chunk_size: Number of lines of a chunk; None: 1 for typed input, else `CHUNK`.
     """
     check_output(input_file, output_file)
     is_typed = input_file is None and sys.stdin.isatty()
+    size = chunk_size or (1 if is_typed else CHUNK)
 
     def results():
-        while chunk := list(itertools.islice(lines, 1 if is_typed else CHUNK)):
+        while chunk := list(itertools.islice(lines, size)):
             yield from answers(chunk)
 
     with opened(output_file) as out:
         shown = sys.stderr.isatty() and not is_typed and not out.isatty()
-        for line in counted(results(), "lines", shown):
+        for number, line in enumerate(counted(results(), "lines", shown), 1):
             out.write(line + "\n")
-            if is_typed:
+            if number % size == 0:
                 out.flush()
 
 
-def counted(values: Iterable[str], unit: str, shown: bool) -> Iterator[str]:
+def counted(values: Iterable[T], unit: str, shown: bool) -> Iterator[T]:
     """Yield the values, and show their count on stderr.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -47,8 +47,8 @@ def compare(
     if len(texts) < len(systems):
         raise ValueError(f"systems must be different files, got {[str(x) for x in systems]}")
     references = list(read_lines(reference, None, target_language))
-    options = dict(test=test, samples=samples, tokenize=tokenize, language=target_language)
-    by_system = significance.compare(texts, references, **options)
+    options: dict[str, Any] = dict(tokenize=tokenize, language=target_language)
+    by_system = significance.compare(texts, references, test=test, samples=samples, **options)
     width = max(map(len, by_system))
     for name, scores in by_system.items():
         parts = [f"{metric} {_shown(score)}" for metric, score in scores.items()]

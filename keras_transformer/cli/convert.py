@@ -24,7 +24,11 @@ from keras_transformer.system.files import check_free
 
 def import_(
     source: Annotated[
-        str, typer.Argument(help="A folder in Hugging Face's layout, or a model name on its hub.")
+        str,
+        typer.Argument(
+            help="A folder in Hugging Face's layout or of CTranslate2, a zip file of one, "
+            "a GGUF file, or a model name on Hugging Face's hub."
+        ),
     ],
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to write.")],
     source_language: SourceLanguage = None,
@@ -34,7 +38,7 @@ def import_(
         bool, typer.Option("--overwrite", help="Replace the saved model in FOLDER, if any.")
     ] = False,
 ) -> None:
-    """Import a pretrained model from Hugging Face, on any backend.
+    """Import a pretrained model of Hugging Face, CTranslate2 or llama.cpp, on any backend.
 
     Marian (OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400
     become translators, to run, train further or export. GPT-2, LLaMA (also SmolLM), Mistral, Qwen,
@@ -42,6 +46,9 @@ def import_(
     its variants (RoBERTa, MPNet, ...), DeBERTa and ESM-2 are starting points for fine-tuning;
     `info` names the command that runs a fine-tuned one. A folder of sentence-transformers keeps its
     pooling, prompts and other settings for `embed`; a cross-encoder, with one label, is for `rank`.
+    A folder of CTranslate2 (`model.bin`) becomes a transcriber or translator again, of any
+    quantization. A GGUF file of a language model, also a quantized one, loads in `generate` and
+    `chat`.
 
     \b
     Examples:
@@ -49,6 +56,7 @@ def import_(
         keras-transformer import facebook/nllb-200-distilled-600M saved_models/nllb
             --source-language eng_Latn --target-language deu_Latn --precision int8
         keras-transformer import gpt2 saved_models/gpt2
+        keras-transformer import SmolLM2-135M-Instruct.Q4_1.gguf saved_models/smollm2
     """
     from keras_transformer.pretrained import load_pretrained
     from keras_transformer.saved.folder import CONFIG, MODEL
@@ -66,9 +74,10 @@ class Format(enum.StrEnum):
     HUGGING_FACE = "hugging-face"
     CTRANSLATE2 = "ctranslate2"
     ONNX = "onnx"
+    GGUF = "gguf"
 
 
-SHOWN = 10  # entries of a long list
+SHOWN = 10  # entries of a long list that `info` shows
 
 # The options of `export` that each format accepts, besides --overwrite.
 OPTIONS = {
@@ -78,6 +87,7 @@ OPTIONS = {
     Format.HUGGING_FACE: (),
     Format.CTRANSLATE2: ("quantization",),
     Format.ONNX: ("source_language", "target_language"),
+    Format.GGUF: ("quantization",),
 }  # fmt: skip
 
 
@@ -86,12 +96,16 @@ def export(
     context: typer.Context,
     folder: Folder,
     out: Annotated[
-        Path, typer.Argument(help="The folder to write; servers use its name for the model.")
+        Path,
+        typer.Argument(
+            help="The folder to write; servers use its name for the model. GGUF: the file."
+        ),
     ],
     format_: Annotated[
         Format,
         typer.Option(
-            "--format", help="For TensorFlow Serving, transformers, CTranslate2 or ONNX Runtime."
+            "--format",
+            help="For TensorFlow Serving, transformers, CTranslate2, ONNX Runtime or llama.cpp.",
         ),
     ] = Format.SAVED_MODEL,
     version: Annotated[
@@ -109,7 +123,10 @@ def export(
     ] = False,
     quantization: Annotated[
         str | None,
-        typer.Option(help="Type of CTranslate2's weights, such as int8.  [default: float32]"),
+        typer.Option(
+            help="Type of the weights: for CTranslate2, such as int8  [default: float32]; for gguf "
+            "F16, Q8_0 or F32  [default: F16]."
+        ),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an export that exists there.")
@@ -121,7 +138,7 @@ def export(
     A TensorFlow SavedModel takes strings and returns strings. It is written to OUT/VERSION, where
     TensorFlow Serving looks for it; any process with tensorflow and tensorflow-text can load it,
     without keras-transformer. The export needs both packages, whatever backend trained the model.
-    Language models are exported to the format hugging-face only.
+    Language models are exported to the formats hugging-face and gguf.
     The search options are fixed in a SavedModel; programs that run the other formats choose them.
 
     \b
@@ -130,13 +147,14 @@ def export(
         keras-transformer export saved_models/grammar served/hf --format hugging-face
         keras-transformer export saved_models/grammar served/ct2 --format ctranslate2
             --quantization int8
+        keras-transformer export saved_models/assistant assistant.gguf --format gguf
     """
-    from keras_transformer.export import ctranslate2, hugging_face, onnx, saved_model
+    from keras_transformer.export import ctranslate2, gguf, hugging_face, onnx, saved_model
 
     options = {
         name: value
         for name, value in context.params.items()
-        if context.get_parameter_source(name).name == "COMMANDLINE"
+        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
     }
     options = {
         x: y for x, y in options.items() if x not in ("folder", "out", "format_", "overwrite")
@@ -150,6 +168,7 @@ def export(
         Format.HUGGING_FACE: hugging_face,
         Format.CTRANSLATE2: ctranslate2,
         Format.ONNX: onnx,
+        Format.GGUF: gguf,
     }
     typer.echo(exporters[format_](folder, out, overwrite=overwrite, **options))
 

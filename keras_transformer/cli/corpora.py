@@ -31,10 +31,10 @@ _PAUSE = 60  # seconds between lines of progress in a log
 
 
 class CorpusCommand(Command):
-    """A command whose `--input` takes several values, as a shell's `*.gz` gives them.
+    """A command whose `--input` and `--target` take several values, as a shell expands `*.gz`.
 
-    This needs the folder of the model as the first argument of the command. Otherwise a value
-    after the first could be that folder; `--input` must then be repeated.
+    The folder of the model must then be the first argument of the command. If it is not, any value
+    after the first could be that folder, so the option must be repeated for each value.
     """
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
@@ -79,8 +79,8 @@ def finish(run: Callable[..., Any], **arguments: Any) -> None:
         return
     before = f", {outcome.found:,} of them by earlier runs" if outcome.found else ""
     say(f"{outcome.done:,} of {outcome.shards:,} shards are in {arguments['output']}{before}")
-    for shard, error in outcome.failed.items():
-        say(f"failed: {shard}: {error}")
+    for shard, failure in outcome.failed.items():
+        say(f"failed: {shard}: {failure}")
     if outcome.failed:
         raise typer.Exit(1)
 

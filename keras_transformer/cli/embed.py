@@ -77,7 +77,7 @@ def embed(
     embedder = TextEmbedder.load(folder, precision, pooling)
     if similar_to and (prompt is not None or prompt_name is not None):
         raise ValueError("--similar-to uses the model's own prompts: --prompt is no option of it")
-    prompts = dict(prompt=prompt, prompt_name=prompt_name)
+    prompts: dict[str, Any] = dict(prompt=prompt, prompt_name=prompt_name)
     options: dict[str, Any] = dict(tokens_per_batch=tokens_per_batch, strict=strict)
 
     def array(lines, **prompts):
@@ -88,7 +88,7 @@ def embed(
 
     def vectors(chunk):
         for line, row in zip(chunk, embedder.embed(chunk, **prompts, **options), strict=True):
-            numbers = [str(x) for x in row]  # the shortest text of the same float32
+            numbers = [str(x) for x in row]  # the shortest text that is read as the same float32
             record = {"text": line, "embedding": [float(x) for x in numbers]}
             yield json.dumps(record, ensure_ascii=False) if as_json else " ".join(numbers)
 
@@ -98,9 +98,9 @@ def embed(
         ):
             records = [{"text": texts[x.index], "score": x.score} for x in matches]
             record = json.dumps({"text": line, "similar": records}, ensure_ascii=False)
-            yield record if as_json else "\t".join(x["text"] for x in records)
+            yield record if as_json else "\t".join(texts[x.index] for x in matches)
 
-    if is_array:
+    if output_file is not None and is_array:
         matrix = array(read_lines(input_file, text_field), **prompts)
         with replacing(output_file) as temporary:
             np.save(temporary, matrix)

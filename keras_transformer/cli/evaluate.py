@@ -116,6 +116,7 @@ def evaluate(
         pairs = read_pairs(source, reference, **languages)
         name = test_set or source.name.split(".")[0]
     else:
+        assert corpus is not None, "there is no source"
         tests = load_corpus(corpus, data_folder, train_size=1, **languages).tests
         name = test_set or next(iter(tests))
         if name not in tests:

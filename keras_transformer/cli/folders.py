@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 
-class SavedFolder(type(Path())):  # type: ignore[misc]
+class SavedFolder(type(Path())):  # type: ignore[misc]  # Python 3.11 has no subclasses of Path
     """A folder that a command loads a model from, as the command line names it."""
 
 
@@ -18,7 +18,8 @@ def saved(what: str) -> dict[str, Any]:
     Args:
         what: The kind of model with an article, such as "A saved translator".
     """
-    text = f"{what}; or a folder or a name of Hugging Face's hub, imported once into a cache."
+    text = f"{what}; or a GGUF file, a folder or a name of Hugging Face's hub, imported once into "
+    text += "a cache."
     return dict(parser=SavedFolder, metavar="FOLDER", help=text)
 
 
@@ -34,16 +35,18 @@ def loadable(folder: str | Path) -> Path:
 
     Args:
         folder: Folder of a saved or an exported model, or of a checkpoint in Hugging Face's layout;
-            or the name of a model on its hub.
+            a GGUF file; or the name of a model on the hub.
 
     Raises:
         ConnectionError, FileNotFoundError, PermissionError, ValueError: If a checkpoint cannot be
             fetched or imported.
     """
     from keras_transformer.cli.common import say
+    from keras_transformer.hub.gguf.checkpoint import is_gguf
     from keras_transformer.saved.model_files import checkpoint_type, is_hub_name
 
-    if checkpoint_type(folder) or ("/" in str(folder) and is_hub_name(folder)):
+    is_name = "/" in str(folder) and is_hub_name(folder)
+    if is_gguf(folder) or checkpoint_type(folder) or is_name:
         from keras_transformer.import_cache import imported
 
         return imported(folder, say)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from keras_transformer.cli.common import Precision, searching
+from keras_transformer.cli.common import Precision, searching, write_utf8
 from keras_transformer.cli.folders import saved_argument
 from keras_transformer.cli.reading import read_lines
 from keras_transformer.data.lines import one_line
@@ -55,7 +54,7 @@ def generate(
 
     writer = CausalLM.load(folder, precision)
     options = dict(stop=stop or (), seed=seed, parse_special=parse_special)
-    sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    write_utf8()
     if prompt is None:
         prompts = list(read_lines(None))
         continuations = writer.generate(prompts, **options, **search)

@@ -284,7 +284,7 @@ def plot_reliability(
 
 
 def checked(output: Path) -> None:
-    """Raise ValueError if plots do not have this suffix; called before the work starts."""
+    """Raise ValueError unless the suffix is one of `SUFFIXES`; called before the work starts."""
     require(output.suffix in SUFFIXES, "--output", str(output), f"a {' or '.join(SUFFIXES)} file")
 
 

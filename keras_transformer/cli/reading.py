@@ -51,12 +51,12 @@ def read_lines(
 
 
 def source_code(translator: Any) -> str | None:
-    """Return the short code of a translator's source language, as in corpora; None: not known."""
+    """Return the short code of a translator's source language, such as "en"; None: not known."""
     return _short(translator.source_language)
 
 
 def target_code(translator: Any) -> str | None:
-    """Return the short code of a translator's target language, as in corpora; None: not known."""
+    """Return the short code of a translator's target language, such as "de"; None: not known."""
     return _short(translator.target_language)
 
 

@@ -72,10 +72,9 @@ def reranker(
             numbers[name] = float(value)
         except ValueError as error:
             raise ValueError(f"--rerank-weight must be NAME=NUMBER, got {text!r}") from error
-    back = reverse and directed(
-        reverse, translator.target_language, translator.source_language, precision
-    )
-    model = language_model and CausalLM.load(language_model, precision)
+    source, target = translator.target_language, translator.source_language  # of the reverse
+    back = directed(reverse, source, target, precision) if reverse else None
+    model = CausalLM.load(language_model, precision) if language_model else None
     return Reranker(translator, numbers, reverse=back, language_model=model)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from keras_transformer.cli.common import Precision, searching
+from keras_transformer.cli.common import Precision, searching, write_utf8
 from keras_transformer.cli.folders import saved_argument
 from keras_transformer.saved.uses import ClassifyOptions
 
@@ -51,7 +50,7 @@ def see(
     def answers(files):
         if isinstance(tool, ImageEmbedder):
             for file, vector in zip(files, tool.embed(files, batch_size=batch_size), strict=True):
-                numbers = [str(x) for x in vector]  # the shortest text of the same float32
+                numbers = [str(x) for x in vector]  # shortest text that is read as the same float32
                 yield " ".join(numbers), file, {"embedding": [float(x) for x in numbers]}
             return
         classes = tool.classify(files, batch_size=batch_size, **options)
@@ -59,7 +58,7 @@ def see(
             line = "\t".join(filter(None, (tool.in_words(labels), str(file))))
             yield line, file, {"labels": [dataclasses.asdict(x) for x in labels]}
 
-    sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    write_utf8()
     for start in range(0, len(images), batch_size):
         for line, file, fields in answers(images[start : start + batch_size]):
             record = {"image": str(file)} | fields

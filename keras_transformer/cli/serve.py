@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -219,7 +220,8 @@ def serve(
     at = serving.listen(host, port)  # before the models are loaded, which takes longer
     models = [_loadable(model) for model in models]
     loading = dict(precision=precision, engine=engine, **search)
-    pool, read = None, partial(serving.Catalogue.load, models, **loading)
+    pool = None
+    read: Callable[[], Any] = partial(serving.Catalogue.load, models, **loading)
     if replicas > 1 or devices is not None:
         names = None if devices is None else devices.split(",")
         pool = serving.Replicas(models, replicas, names, **loading)
@@ -237,7 +239,7 @@ def serve(
 
 
 def _loadable(model):
-    """Return a MODEL with a folder that can be loaded, importing a checkpoint if needed."""
+    """Return a MODEL argument with its checkpoint, if it is one, replaced by an imported folder."""
     from keras_transformer.serving.catalogue import parse
 
     folder, pair = parse(model)

@@ -56,8 +56,8 @@ def shortlist(
         source_language=short_code(saved.get("source_language") or "en"),
         target_language=short_code(saved.get("target_language") or "de"),
     )
-    pairs = itertools.islice(read_pairs(source, target, **languages), most_pairs)
-    sources, targets = zip(*pairs, strict=True) if (pairs := list(pairs)) else ((), ())
+    pairs = list(itertools.islice(read_pairs(source, target, **languages), most_pairs))
+    sources, targets = zip(*pairs, strict=True) if pairs else ((), ())
     made = Shortlist.train(tokenizer, sources, targets, per_piece=per_piece, frequent=frequent)
     made.save(folder)
     typer.echo(folder / FILE)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from keras_transformer.cli.common import Precision, searching
+from keras_transformer.cli.common import Precision, searching, write_utf8
 from keras_transformer.cli.folders import saved_argument
 from keras_transformer.config import require
 from keras_transformer.data.lines import one_line
@@ -67,7 +67,7 @@ def transcribe(
     require(live or pcm is None, "--pcm", pcm, "given only with - as SOUND")
     transcriber = Transcriber.load(folder, precision)
     options = dict(language=language, task=task, **search)
-    sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    write_utf8()
     if live:
         _live(transcriber, pcm, words, options)
         return

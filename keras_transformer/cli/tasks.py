@@ -16,6 +16,7 @@ from keras_transformer.cli.folders import saved_argument
 from keras_transformer.cli.reading import TEXT_FILE, TextField, read_lines, read_whole_lines
 from keras_transformer.data.formats import TSV, suffix_of
 from keras_transformer.saved.kinds import KINDS, Kind
+from keras_transformer.saved.uses import Use
 from keras_transformer.search import Search
 
 Input = Annotated[
@@ -36,9 +37,9 @@ Strict = Annotated[
 FIELDS = ("question", "context")  # SQuAD's names
 
 
-def command_of(kind: Kind) -> Callable:
-    """Return the command that runs models of a kind, as its `use` says."""
-    use, read = kind.use, _READERS[kind.use.items]  # type: ignore[union-attr]
+def command_of(kind: Kind, use: Use) -> Callable:
+    """Return the command that runs models of a kind in its `use`."""
+    name, read = str(kind.command), _READERS[use.items]
 
     def command(
         folder: Annotated[Path, saved_argument(f"A saved {kind.what}")],
@@ -54,7 +55,7 @@ def command_of(kind: Kind) -> Callable:
         import keras_transformer
 
         tool = getattr(keras_transformer, kind.loader).load(folder, precision)
-        find = getattr(tool, kind.command)
+        find = getattr(tool, name)
         options |= dict(tokens_per_batch=tokens_per_batch, strict=strict)
         number = itertools.count(1)
 
@@ -73,14 +74,14 @@ def command_of(kind: Kind) -> Callable:
         lines = _lines(use.items, input_file, text_field)
         answer_lines(input_file, output_file, answers, lines)
 
-    command.__name__, command.__doc__ = str(kind.command), use.help
+    command.__name__, command.__doc__ = name, use.help
     signature = inspect.signature(command)
     kept = [
         x
-        for name, x in signature.parameters.items()
-        if use.items != "questions" or name != "text_field"
+        for x in signature.parameters.values()
+        if use.items != "questions" or x.name != "text_field"
     ]
-    command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]  # typer reads it
     names = [field.name for field in dataclasses.fields(use.options)]
     return searching(Search, use.search)(searching(use.options, names)(command))
 
@@ -109,8 +110,7 @@ def _question(line, number):
     if line.lstrip().startswith("{"):
         with contextlib.suppress(ValueError):  # a question may begin with a brace
             record = json.loads(line)
-    is_whole = isinstance(record, dict) and all(isinstance(record.get(x), str) for x in FIELDS)
-    if not is_whole:
+    if not isinstance(record, dict) or not all(isinstance(record.get(x), str) for x in FIELDS):
         raise ValueError(
             f"line {number} must be a question, a tab and a passage, or a JSON object with the "
             f"strings {FIELDS}, got {line!r:.60}"
@@ -119,4 +119,4 @@ def _question(line, number):
 
 
 _READERS = {"texts": _text, "texts or pairs": _text_or_pair, "questions": _question}
-COMMANDS = [command_of(kind) for kind in KINDS if kind.use]
+COMMANDS = [command_of(kind, kind.use) for kind in KINDS if kind.use]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import typer
 
-from keras_transformer.cli.choices import DRAWS, check_choice, refuse
 from keras_transformer.cli.common import (
     ContextSentences,
     Engine,
@@ -19,22 +17,17 @@ from keras_transformer.cli.common import (
     SourceLanguage,
     TargetLanguage,
     TokensPerBatch,
-    check_output,
-    counted,
-    loaded,
-    opened,
     searching,
 )
-from keras_transformer.cli.corpora import finish, is_folder
-from keras_transformer.cli.reading import TEXT_FILE, TextField, read_lines, source_code
-from keras_transformer.cli.rerank import (
-    RerankLanguageModel,
-    RerankReverse,
-    RerankWeight,
-    reranker,
+from keras_transformer.cli.corpora import is_folder
+from keras_transformer.cli.reading import TEXT_FILE, TextField
+from keras_transformer.cli.rerank import RerankLanguageModel, RerankReverse, RerankWeight
+from keras_transformer.cli.translation_modes import (
+    DRAWS,
+    refuse_conflicts,
+    translate_lines,
+    translate_to_folder,
 )
-from keras_transformer.cli.translations import pharaoh, translations, with_prefixes
-from keras_transformer.config import require
 from keras_transformer.corpora.options import NAMES, CorpusOptions
 from keras_transformer.search import TRANSLATE, Search
 
@@ -183,118 +176,9 @@ def translate(
         keras-transformer translate saved_models/grammar -i crawl/ -o out/ --processes 8
     """
     corpus = {name: options.pop(name) for name in NAMES}
-    loading = dict(
-        precision=precision,
-        engine=engine,
-        source_language=source_language,
-        target_language=target_language,
-    )
-    models = dict(
-        rerank_weight=rerank_weight,
-        rerank_reverse=rerank_reverse,
-        rerank_language_model=rerank_language_model,
-    )
-    options |= dict(tokens_per_batch=tokens_per_batch, strict=strict)
-    modes = dict(context_sentences=context_sentences, inline_terms=inline_terms, sample=sample)
-    prefixes = dict(prefix=prefix, prefix_file=prefix_file)
-    named = dict(glossary=glossary, seed=seed, alignments=alignments, **prefixes, **models)
-    if is_folder(output):
-        require(bool(inputs), "--input", inputs, "given when --output is a folder")
-        refused = dict(ensemble=ensemble, mbr=mbr, rerank=rerank, chunk_size=chunk_size)
-        refused |= {name: options.pop(name) for name in DRAWS if name in options}
-        refuse("left out if --output is a folder", **refused, **modes, **named)
-        from keras_transformer.corpora import translate_corpus
-
-        job = dict(inputs=inputs, text_field=text_field or "text", num_hypotheses=num_hypotheses)
-        finish(
-            translate_corpus, folder=folder, output=output, **job, **loading, **corpus, **options
-        )
-        return
-    for name, value in CorpusOptions.changed(corpus).items():
-        name = f"--{name.replace('_', '-')}"
-        raise ValueError(f'{name} needs a folder as --output, such as "out/", got {value!r}')
-    accepted = 'one file, unless --output is a folder, such as "out/"'
-    require(len(inputs or []) <= 1, "--input", inputs, accepted)
-    input_file = Path(inputs[0]) if inputs else None
-    named |= dict(options, num_hypotheses=num_hypotheses)
-    check_choice(mbr, mbr_source, rerank, named, **modes)
-    refuse("left out with --ensemble", alignments=alignments and bool(ensemble))
-    inlined = None
-    if inline_terms:
-        from keras_transformer.text.glossary import Glossary
-
-        inlined = Glossary.read(glossary).inlined
-    elif glossary is not None:
-        options["constraint"] = _constraint(glossary, engine, options)
-    translator = loaded(folder, ensemble, **loading)
-    if inlined:
-        _check_terms(folder, translator)
-    if num_hypotheses is not None:
-        options["num_hypotheses"] = num_hypotheses
-    reranking = functools.partial(reranker, translator, *models.values(), precision=precision)
-    choose = _method(translator, mbr, mbr_source, rerank, reranking, num_hypotheses, **modes)
-    code = input_file and source_code(translator)
-    lines = _changed(read_lines(input_file, text_field, code), inlined, context_sentences)
-    pairs = with_prefixes(lines, **prefixes, name=str(input_file or "stdin"))
-    draws = sample or (mbr is not None and mbr_source == "samples")
-    stream_options = dict(
-        seed=seed or 0 if draws else None, align=pharaoh(translator) if alignments else None
-    )
-    translate_chunk = functools.partial(choose, **options)
-    _stream(translate_chunk, pairs, chunk_size, input_file, output and Path(output), stream_options)
-
-
-def _method(translator, mbr, mbr_source, rerank, reranking, num_hypotheses, **modes):
-    """Return the function that translates sources in the chosen way; it takes search options."""
-    if modes["context_sentences"]:
-        from keras_transformer.translate.documents import translate_windows
-
-        return functools.partial(translate_windows, translator)
-    if mbr is not None:
-        from keras_transformer.translate.minimum_bayes_risk import translate_by_risk
-
-        return functools.partial(translate_by_risk, translator, count=mbr, source=mbr_source)
-    if rerank is not None:
-        return functools.partial(reranking().translate, count=rerank)
-    if modes["sample"]:
-        return translator.sample
-    return translator.translate if num_hypotheses is None else translator.nbest
-
-
-def _changed(lines, inlined, context_sentences):
-    """Return lines with inlined terms and context sentences, if these options are given."""
-    lines = map(inlined, lines) if inlined else lines
-    if context_sentences:
-        from keras_transformer.text.context import in_context
-
-        return in_context(lines, context_sentences)
-    return lines
-
-
-def _constraint(glossary, engine, options):
-    from keras_transformer.text.glossary import Glossary
-
-    require(engine == "keras", "--engine", engine, "keras with --glossary")
-    require(not options.get("shortlist"), "--shortlist", True, "left out with --glossary")
-    return Glossary.read(glossary)
-
-
-def _check_terms(folder, translator):
-    from keras_transformer.text.glossary import reads_terms
-
-    accepted = "left out for a model that was trained without inline_terms"
-    require(reads_terms(translator.tokenizer), "--inline-terms", f"{folder}", accepted)
-
-
-def _stream(translate, pairs, chunk_size, input_file, output_file, options):
-    """Translate stdin or one file to stdout or one file."""
-    is_typed = input_file is None and sys.stdin.isatty()
-    check_output(input_file, output_file)
-    chunk_size = chunk_size or (1 if is_typed else 2048)
-    lines = translations(translate, pairs, chunk_size, **options)
-    with opened(output_file) as out:
-        shown = sys.stderr.isatty() and not is_typed and not out.isatty()
-        for number, line in enumerate(counted(lines, "lines", shown), 1):
-            out.write(line + "\n")
-            if number % chunk_size == 0:
-                out.flush()
+    search = dict(options, tokens_per_batch=tokens_per_batch, strict=strict)
+    is_corpus = is_folder(output)
+    asked = SimpleNamespace(**locals())  # all options by name
+    refuse_conflicts(asked)
+    run = translate_to_folder if is_corpus else translate_lines
+    run(asked)

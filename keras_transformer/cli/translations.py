@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,41 +35,37 @@ def with_prefixes(
 
 
 def translations(
+    chunk: Sequence[tuple[int, tuple[str, str | None]]],
     translate: Callable[..., list[Any]],
-    pairs: Iterable[tuple[str, str | None]],
-    chunk_size: int,
     *,
     seed: int | None = None,
     align: Align | None = None,
 ) -> Iterator[str]:
-    """Yield the lines to write, chunk by chunk.
+    """Yield the lines to write for a chunk of sources.
 
     Args:
+        chunk: Index of each source among all, from 0, and the source with its prefix.
         translate: Function from sources to their translations: a text, or several hypotheses, for
             each. It takes `prefixes` if there are some, and `seed` if that is given.
-        pairs: Sources with prefixes.
-        chunk_size: Number of sources of a chunk.
-        seed: Seed of the first chunk; later ones add the number of lines before them. None: no
-            seed.
+        seed: Seed of the first of all sources; that of a chunk adds the index of its first. None:
+            no seed.
         align: Function from sources and translations to alignments, which are written, too.
     """
-    pairs, first = iter(pairs), 0
-    while chunk := list(itertools.islice(pairs, chunk_size)):
-        sources, prefixes = map(list, zip(*chunk, strict=True))
-        options: dict[str, Any] = {} if prefixes[0] is None else {"prefixes": prefixes}
-        options |= {} if seed is None else {"seed": seed + first}
-        results = translate(sources, **options)
-        hypotheses = [[x] if isinstance(x, str) else x for x in results]
-        rows = [
-            (i, source, one_line(x if isinstance(x, str) else x.text), getattr(x, "score", None))
-            for i, (source, row) in enumerate(zip(sources, hypotheses, strict=True), first)
-            for x in row
-        ]
-        alignments = align([x[1] for x in rows], [x[2] for x in rows]) if align else None
-        for n, (i, _, text, score) in enumerate(rows):
-            parts = [text] if score is None else [str(i), text, f"{score:.4f}"]
-            yield " ||| ".join(parts + ([alignments[n]] if alignments else []))
-        first += len(chunk)
+    indices, pairs = zip(*chunk, strict=True)
+    sources, prefixes = map(list, zip(*pairs, strict=True))
+    options: dict[str, Any] = {} if prefixes[0] is None else {"prefixes": prefixes}
+    options |= {} if seed is None else {"seed": seed + indices[0]}
+    results = translate(sources, **options)
+    hypotheses = [[x] if isinstance(x, str) else x for x in results]
+    rows = [
+        (i, source, one_line(x if isinstance(x, str) else x.text), getattr(x, "score", None))
+        for i, source, row in zip(indices, sources, hypotheses, strict=True)
+        for x in row
+    ]
+    alignments = align([x[1] for x in rows], [x[2] for x in rows]) if align else None
+    for n, (i, _, text, score) in enumerate(rows):
+        parts = [text] if score is None else [str(i), text, f"{score:.4f}"]
+        yield " ||| ".join(parts + ([alignments[n]] if alignments else []))
 
 
 def pharaoh(translator: Any) -> Align:

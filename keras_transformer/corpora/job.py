@@ -55,6 +55,7 @@ class Job:
 
 # Options that are in the manifest only if they differ from their default: manifests of earlier
 # versions do not have them.
+_LOADING = ("precision", "engine", "source_language", "target_language")
 _LATER = (
     *("shortlist", "no_repeat_ngram_size", "diversity_rate", "repetition_penalty"),
     *("early_stopping", "max_length"),
@@ -116,7 +117,8 @@ def translate_corpus(
         ValueError: If an option is out of range, a line cannot be read (names file and line), the
             model cannot be loaded, or the folder belongs to another job (names what differs).
         OSError: If the disk is full; nothing of a shard is half-written.
-        ShardError: If shards failed three times; all others are done.
+        ShardError: If shards were given up, because of bad input or after three attempts; all
+            others are done.
     """
     corpus = CorpusOptions.take(options)
     if num_hypotheses is None:
@@ -128,12 +130,7 @@ def translate_corpus(
     asked = {name: value for name, value in search.items() if name in (*TRANSLATE, *options)}
     changed = Search.changed(asked)
     asked = {x: value for x, value in asked.items() if x not in _LATER or x in changed}
-    loading = dict(
-        precision=precision,
-        engine=engine,
-        source_language=source_language,
-        target_language=target_language,
-    )
+    loading = precision, engine, source_language, target_language
     sides = [(files_of(inputs, "inputs"), (text_field,))]
     _check_fields(sides, {"text_field": text_field})
     asked["strict"] = strict
@@ -189,8 +186,7 @@ def score_corpus(
 
     Raises:
         ValueError: See `translate_corpus`; or if parallel files differ in their number of lines.
-        OSError: If the disk is full.
-        ShardError: If shards failed three times; all others are done.
+        OSError, ShardError: See `translate_corpus`.
     """
     corpus = CorpusOptions.take(options)
     Search.of(options, ())
@@ -201,12 +197,7 @@ def score_corpus(
     else:
         sides += [(sources, (source_field,)), (files_of(targets, "targets"), (target_field,))]
     _check_fields(sides, {"source_field": source_field, "target_field": target_field})
-    loading = dict(
-        precision=precision,
-        engine=engine,
-        source_language=source_language,
-        target_language=target_language,
-    )
+    loading = precision, engine, source_language, target_language
     asked = {"strict": strict}
     return _run(
         folder, sides, output, "score", ".jsonl", loading, asked, tokens_per_batch, corpus, report
@@ -226,6 +217,7 @@ def _check_fields(sides, fields):
 def _run(folder, sides, output, method, suffix, loading, options, tokens_per_batch, corpus, report):
     """Plan a job and run it; return its `Outcome`."""
     require_whole("tokens_per_batch", tokens_per_batch, 1)
+    loading = dict(zip(_LOADING, loading, strict=True))
     # Everything that can change a line of the output. Batch size and backend are left out: their
     # rounding only decides between translations whose scores differ in the last bits.
     facts = {"method": method, "model": fingerprint(folder), **loading, **options}

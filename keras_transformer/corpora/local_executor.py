@@ -9,7 +9,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from keras_transformer.config import require
@@ -23,8 +23,8 @@ _WORKER = [sys.executable, "-m", "keras_transformer.corpora.worker"]
 
 def on_processes(
     job: dict[str, Any], shards: Sequence[Shard], options: CorpusOptions
-) -> Iterator[dict[str, Any]]:
-    """Process shards on this machine; yield each answer of `worker.Worker` when it is there.
+) -> Generator[dict[str, Any]]:
+    """Process shards on this machine; yield each answer of `worker.Worker` as it arrives.
 
     A process that dies is replaced, and its shard is sent to the new one.
 
@@ -120,11 +120,12 @@ class _Process:
     def _answer(self, shard):
         """Return the answer for a shard, from a new process if one dies; None after `stop`."""
         while not self._stopped:
-            if self._child is None:
+            child = self._child  # `stop` may set it to None at any time
+            if child is None:
                 self._start()
                 continue
             with contextlib.suppress(ChildEndedError):
-                return self._asked(dataclasses.asdict(shard))
+                return _asked(child, dataclasses.asdict(shard))
             with self._lock:
                 self._end()
         return None
@@ -134,9 +135,9 @@ class _Process:
         with self._lock:
             if self._stopped:
                 return
-            self._child = Child(_WORKER, self._variables, self.cores)
+            child = self._child = Child(_WORKER, self._variables, self.cores)
         try:
-            self._asked(self.job)
+            _asked(child, self.job)
             self._starts = 0
         except ChildEndedError as error:
             with self._lock:
@@ -149,11 +150,12 @@ class _Process:
                     f"{STARTS} worker processes in a row ended before they were ready: {error}"
                 ) from error
 
-    def _asked(self, message):
-        self._child.send(message)
-        return self._child.receive()
-
     def _end(self):
         if self._child is not None:
             self._child.stop()
             self._child = None
+
+
+def _asked(child, message):
+    child.send(message)
+    return child.receive()

@@ -15,25 +15,33 @@ from keras_transformer.system.files import complete, read_json, write_synced
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-# The files that define a saved model; config.json holds the fingerprint of the tokenizer. The names
-# are repeated from saved/folder.py, whose import would load a framework.
-_MODEL_FILES = ("config.json", "model.keras")
+# Names repeated from saved/folder.py and weights/adapters.py, whose import would load a framework.
+_CONFIG, _MODEL, _ADAPTER = "config.json", "model.keras", "adapter.safetensors"
 
 
 def fingerprint(folder: str | os.PathLike) -> str:
-    """Return a hash of a saved model.
+    """Return a SHA-256, in hexadecimal digits, of the files that define a saved model.
+
+    `config.json` holds the fingerprint of the tokenizer. Of an adapter, the files of its base count
+    too; of a base in Hugging Face's layout, only its path counts.
 
     Raises:
         ValueError: If the folder is not a saved model.
     """
     complete(folder)
+    config = Path(folder, _CONFIG)
+    adapter = read_json(config).get("adapter") if config.is_file() else None
     hashes = []
-    for name in _MODEL_FILES:
+    for name in (_CONFIG, _MODEL if adapter is None else _ADAPTER):
         path = Path(folder, name)
         if not path.is_file():
             raise ValueError(f"{folder} is not a saved model: it has no {name}")
         with path.open("rb") as file:
             hashes.append(hashlib.file_digest(file, "sha256").hexdigest())
+    if adapter is not None:
+        base = Path(folder, adapter["base"])
+        is_saved = any((base / name).is_file() for name in (_MODEL, _ADAPTER))
+        hashes.append(fingerprint(base) if is_saved else str(base.resolve()))  # a checkpoint
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
@@ -43,7 +51,7 @@ def planned(
     sides: Sequence[tuple[Sequence[str], tuple[str, ...]]],
     shard_lines: int,
 ) -> list[list[Input]]:
-    """Return the inputs of a job from its manifest; without one, count them and write it.
+    """Return the inputs of a job from its manifest; if there is none, read the files and write it.
 
     Args:
         output: The job's output folder; created if missing.
@@ -104,7 +112,8 @@ def _agreed(output, manifest, facts, sides):
         for name, value in facts.items()
         if manifest.get(name) != value
     ]
-    stored, present = manifest["inputs"], []
+    stored = manifest["inputs"]
+    present: list[list[Input]] = []
     counts = [len(side) for side in stored], [len(files) for files, _ in sides]
     if counts[0] != counts[1]:
         differing.append(f"the numbers of inputs are {counts[0]} there and {counts[1]} here")

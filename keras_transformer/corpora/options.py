@@ -20,7 +20,7 @@ def _is_executor(name, value):
 
 def _is_share(name, value):
     match = re.fullmatch(r"(\d+)/(\d+)", value) if isinstance(value, str) else None
-    is_share = bool(match) and int(match[1]) < int(match[2])
+    is_share = match is not None and int(match[1]) < int(match[2])
     require(is_share, name, value, 'part and number of parts, from "0/8" to "7/8", for example')
 
 

@@ -47,7 +47,7 @@ class Outcome:
         return self.left / self.rate if self.rate else None
 
     def add(self, shard: Shard, answer: dict[str, Any]) -> None:
-        """Count the answer for a shard."""
+        """Update the counts with a worker's answer for a shard, see `worker.Worker.do`."""
         self.left -= shard.lines
         if "error" in answer:
             self.failed[str(shard)] = answer["error"]

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from keras_transformer.config import require
@@ -18,8 +18,8 @@ from keras_transformer.system.extras import missing
 
 def on_ray(
     job: dict[str, Any], shards: Sequence[Shard], options: CorpusOptions
-) -> Iterator[dict[str, Any]]:
-    """Process shards on actors of Ray; yield each answer of `worker.Worker` when it is there.
+) -> Generator[dict[str, Any]]:
+    """Process shards on actors of Ray; yield each answer of `worker.Worker` as it arrives.
 
     Ray Data holds descriptions of shards, not their lines, so it needs little memory. Ray restarts
     actors that die. All machines must see the model, the inputs and the output folder at the same
@@ -47,7 +47,8 @@ def on_ray(
     try:
         if options.gpus:
             gpus = [x["Resources"].get("GPU", 0) for x in ray.nodes() if x["Alive"]]
-            room = sum(int(number // options.gpus) for number in gpus)  # one machine per actor
+            # The number of actors that fit: all GPUs of an actor are in one machine.
+            room = sum(int(number // options.gpus) for number in gpus)
             accepted = f"few enough for {least} actors on machines with {gpus} GPUs"
             require(room >= least, "gpus", options.gpus, accepted)
         context = ray.data.DataContext.get_current()
@@ -85,7 +86,7 @@ def _connect(ray, options, actors):
 
 
 class _Actor:
-    """A worker inside an actor of Ray."""
+    """A Ray actor with a `Worker`: Ray Data calls it with batches of one shard."""
 
     def __init__(self, job):
         # Imported here, because the driver needs no framework.

@@ -2,7 +2,7 @@
 
 `python -m keras_transformer.corpora.worker` is a process of the local executor: it reads the job
 and then shards as JSON lines from stdin and answers each with a line on stdout. It ends when its
-stdin is closed, also because the driver was killed.
+stdin is closed, which also happens if the driver is killed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from keras_transformer.system.child import serve
 from keras_transformer.system.failures import BAD_INPUT, FULL, in_one_line
 from keras_transformer.translate.translator import Translator
 
-TRIES = 3
+TRIES = 3  # attempts at a shard, each in a new process
 
 
 class Worker:
@@ -64,7 +64,7 @@ class Worker:
         """Make an attempt at a shard; return its warnings or its error as an answer."""
         if self.results.is_done(shard):  # another process did it, and died before it answered
             return {}
-        try:  # stop if an attempt cannot be noted: attempts could go on forever
+        try:  # an attempt that cannot be noted ends the job: else it could be repeated forever
             if self.results.attempts(shard) >= TRIES:
                 return {"error": self.results.set_apart(shard)}
             self.results.begin(shard)
@@ -97,7 +97,7 @@ class Worker:
 
 
 def translated(translator: Translator, records: Sequence, options: dict[str, Any]) -> list[str]:
-    """Return the best translation of each text, on one line."""
+    """Return the best translation of each text, as one line."""
     return [one_line(x) for x in translator.translate([text for (text,) in records], **options)]
 
 

@@ -17,8 +17,8 @@ _CHUNK = 10_000  # pairs that are aligned at a time
 
 
 def align_tokens(
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
+    sources: Sequence[Sequence[int] | np.ndarray],
+    targets: Sequence[Sequence[int] | np.ndarray],
     learn_from: int = 100_000,
 ) -> list[np.ndarray]:
     """Return, for each target token, the index of the source token that it translates.
@@ -108,7 +108,7 @@ class _Probabilities:
         best = np.maximum.reduceat(share, starts[:-1])
         is_best = np.flatnonzero(share == np.repeat(best, np.diff(starts)))
         first = is_best[np.searchsorted(is_best, starts[:-1])] - starts[:-1]
-        indices = np.where(best > 0, first - 1, NONE)  # the first link of a token is to none
+        indices = np.where(best > 0, first - 1, NONE)  # 0 is the link to no token
         return np.split(indices, np.cumsum([len(x) for x in targets])[:-1])
 
     def _share(self, values, places, starts):

@@ -1,19 +1,27 @@
-"""Reading of tar and zip archives, with a limit of the size of each unpacked file."""
+"""Reading of tar and zip archives, with limits of the unpacked sizes."""
 
 from __future__ import annotations
 
+import contextlib
 import lzma
 import os
 import re
+import shutil
+import stat
 import struct
 import tarfile
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 
 from keras_transformer.config import require
 
 MOST_BYTES = 1 << 28  # maximum size of one unpacked file
+MOST_FILES = 1000  # in a zip file of a folder
+# A folder may have so many times the bytes of its zip file, weights hardly compress; and some more.
+MOST_TIMES, MORE_BYTES = 20, 1 << 26
 
 # Exceptions that the module zipfile raises for a damaged archive.
 _BROKEN = (zipfile.BadZipFile, EOFError, RuntimeError, struct.error, zlib.error, lzma.LZMAError)
@@ -30,9 +38,9 @@ def read_tar(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
     try:
         with tarfile.open(path) as archive:
             for member in archive:
-                if member.isfile():
+                if member.isfile() and (file := archive.extractfile(member)):
                     _check(path, member.name, member.size)
-                    yield member.name, archive.extractfile(member).read()
+                    yield member.name, file.read()
             while archive.fileobj.read(1 << 20):  # gzip checks its checksum at the end of the file
                 pass
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
@@ -76,3 +84,63 @@ def _check(path, name, size):
     require(
         size <= MOST_BYTES, f"{path}: the size of {name}", size, f"at most {MOST_BYTES:,} bytes"
     )
+
+
+def is_zip(path: str | os.PathLike) -> bool:
+    """Return whether a path is that of a file with the ending ".zip"."""
+    return Path(path).suffix.lower() == ".zip" and Path(path).is_file()
+
+
+@contextlib.contextmanager
+def extracted(path: str | os.PathLike) -> Iterator[Path]:
+    """Yield the folder in a zip file, extracted to a temporary place that is removed at the end.
+
+    The folder is the only one at the top of the archive, or its top itself. Errors of the body name
+    the zip file in place of the temporary folder.
+
+    Raises:
+        ValueError: If it is not a zip file, is damaged, is larger than `MOST_FILES` and
+            `MOST_TIMES` allow, or contains a link, an encrypted file or a path that leads out of
+            the folder.
+    """
+    path = Path(path)
+    with tempfile.TemporaryDirectory() as room:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                _extract(archive, path, Path(room))
+        except (*_BROKEN, NotImplementedError, OSError) as error:
+            _raise_unless_damaged(error)
+            raise ValueError(f"{path} must be a complete zip file: {error}") from error
+        entries = [*Path(room).iterdir()]
+        is_one = len(entries) == 1 and entries[0].is_dir()
+        try:
+            yield entries[0] if is_one else Path(room)
+        except (FileNotFoundError, ValueError) as error:
+            kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
+            raise kind(str(error).replace(room, str(path))) from error
+
+
+def _extract(archive, path, room):
+    """Extract the files of a zip archive into an empty folder, after checking all of them."""
+    # `__MACOSX` holds the metadata of a Mac's Finder.
+    files = [x for x in archive.infolist() if not x.is_dir()]
+    files = [x for x in files if not x.filename.startswith("__MACOSX/")]
+    count, size = len(files), sum(x.file_size for x in files)
+    require(0 < count <= MOST_FILES, f"files in {path}", count, f"from 1 to {MOST_FILES:,}")
+    most = min(MOST_TIMES * path.stat().st_size + MORE_BYTES, shutil.disk_usage(room).free)
+    require(size <= most, f"unpacked bytes of {path}", size, f"at most {most:,}")
+    names = {x.filename for x in files}
+    require(len(names) == count, f"files in {path}", count, "files with different names")
+    for file in files:
+        name, place = file.filename, PurePosixPath(file.filename)
+        is_inside = not place.is_absolute() and not {"..", ""} & {*place.parts}
+        is_inside &= not re.search(r"[\\:\0]", name) and not {*map(str, place.parents)} & names
+        require(is_inside, f"a file in {path}", name, "a path inside the folder")
+        mode = file.external_attr >> 16
+        is_plain = stat.S_IFMT(mode) in (0, stat.S_IFREG) and not file.flag_bits & 1
+        require(is_plain, f"a file in {path}", name, "a plain file, no link and not encrypted")
+    for file in files:
+        target = room / file.filename
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open(file) as source, target.open("wb") as copy:
+            shutil.copyfileobj(source, copy, 1 << 20)

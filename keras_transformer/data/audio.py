@@ -20,7 +20,7 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.system.files import replacing
 
 MOST_HERTZ = 1_000_000  # maximum sample rate
-MOST_TAPS = 2_000_000  # maximum numbers (of 8 bytes) in the filters of `resample`
+MOST_TAPS = 2_000_000  # maximum number of filter taps in `resample`, 8 bytes each
 # Programs that write a WAV file to a pipe do not know its size: ffmpeg writes 2^32 - 1 into the
 # header, SoX slightly less than 2^31 (a multiple of the frame), GStreamer 0.
 UNKNOWN_SIZE = 0x7FFF0000
@@ -42,9 +42,12 @@ def read_wav(
     Raises:
         ValueError: If the file is not a 16-bit PCM WAV file, or is truncated.
     """
-    is_open = hasattr(file, "read")
-    name = "the file" if is_open else os.fspath(file)
-    with contextlib.nullcontext(file) if is_open else open(name, "rb") as sound:
+    name = os.fspath(file) if isinstance(file, str | os.PathLike) else "the file"
+    with (
+        open(file, "rb")
+        if isinstance(file, str | os.PathLike)
+        else contextlib.nullcontext(file) as sound
+    ):
         channels, rate, size = _header(sound.read, name)
         data = sound.read(-1 if size is None else size)
     frame = 2 * channels
@@ -248,8 +251,7 @@ def log_mel(
     )
     size, step = round(window * sample_rate), round(hop * sample_rate)
     length, half = samples.shape[-1], size // 2
-    if length <= half:
-        raise ValueError(f"samples must be more than {half}, half a window, got {length}")
+    require(length > half, "samples", length, f"more than {half}, half a window")
     edges = [(0, 0)] * (len(samples.shape) - 1)
     on = np if is_numpy else ops
     padded = on.pad(samples, [*edges, (half, half)], mode="reflect")

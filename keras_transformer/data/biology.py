@@ -65,8 +65,8 @@ def read_structures(path: str | Path) -> dict[str, list[tuple[str, str]]]:
         raise ValueError(f"{path} is not FLIP's archive of structures: {error}") from error
     parts: dict[str, list[tuple[str, str]]] = {part: [] for part in PARTS}
     for header, structure in labels.items():
-        name, *facts = header.split()
-        facts = dict(fact.partition("=")[::2] for fact in facts)
+        name, *words = header.split()
+        facts = dict(word.partition("=")[::2] for word in words)
         part = "validation" if facts.get("VALIDATION") == "True" else facts.get("SET")
         residues, mask = sequences.get(name, ""), masks.get(name, "")
         if part not in parts or not len(residues) == len(mask) == len(structure) > 0:
@@ -90,7 +90,7 @@ def read_splice_junctions(path: str | Path) -> dict[str, str]:
 
     Args:
         path: File with one sequence per line, "class, name, bases"; decompressed if its name ends
-            in `.gz`.
+            in `.gz` or `.zst`.
 
     Returns:
         The class of each sequence of bases: "EI" (exon to intron), "IE" (intron to exon) or "N"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class Buckets:
         num_levels = len(counts)
         # cost[i, j]: cost of levels i to j - 1 as one bucket
         cost = np.full((num_levels + 1, num_levels + 1), np.inf)
-        np.fill_diagonal(cost, 0)  # no levels, no bucket
+        np.fill_diagonal(cost, 0)  # a bucket without levels costs nothing
         for i in range(num_levels):
             longest = np.maximum.accumulate(S[i:]), np.maximum.accumulate(T[i:])
             batches, rows = batched(np.cumsum(counts[i:]), np.maximum(*longest), tokens_per_batch)
@@ -82,12 +83,12 @@ class Buckets:
         return [Ragged(pairs, np.arange(len(pairs) + 1)) for pairs in members]
 
 
-def batched(count: int, longest: int, tokens_per_batch: int) -> tuple[int, int]:
+def batched(count: Any, longest: Any, tokens_per_batch: int) -> tuple[Any, Any]:
     """Return the minimum number of batches for `count` rows, and the rows of each if filled evenly.
 
     Args:
-        count: Number of rows.
-        longest: Cells per row and side.
+        count: Number of rows, or an array of numbers.
+        longest: Cells per row and side, or an array.
         tokens_per_batch: Maximum cells per side of a batch.
     """
     batches = -(-count // (tokens_per_batch // longest))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import keras
+import numpy as np
 
 from keras_transformer import demo
 from keras_transformer.data.text_files import Pairs, read_pairs
@@ -61,7 +62,7 @@ class Corpus:
     train: Pairs
     validation: Pairs
     tests: dict[str, Pairs]
-    visits: Sequence[float] | None = None
+    visits: Sequence[float] | np.ndarray | None = None
     symbols: tuple[str, ...] = ()
     has_documents: bool = False
     directions: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -146,9 +147,10 @@ def _load_documents(
     if folder is not None:
         raise ValueError(f"folder must be None for the embedded corpus, got {str(folder)!r}")
     stories = documents(1_000 + (train_size or 20_000), seed=1)
-    way = 1 if source_language == "en" else -1
+    if source_language != "en":
+        stories = [[(de, en) for en, de in story] for story in stories]
     flat = [
-        [x for doc in part for x in (*(pair[::way] for pair in doc), ("", ""))]
+        [x for story in part for x in (*story, ("", ""))]
         for part in (stories[1_000:], stories[500:1_000], stories[:500])
     ]
     return flat[0], flat[1], {"test": flat[2]}
@@ -188,7 +190,7 @@ def _multi30k_file(file: str, folder: str | Path | None) -> str | Path:
             file_hash=MULTI30K_SHA256[file],
             hash_algorithm="sha256",
         )
-    except Exception as error:  # get_file raises nothing narrower
+    except Exception as error:  # `get_file` raises plain Exception
         raise OSError(
             f"multi30k: could not get {MULTI30K_URL + file} ({error}). Fetch the files by hand "
             "and pass their folder (--data-folder)"

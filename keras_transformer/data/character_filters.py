@@ -13,10 +13,12 @@ from collections import Counter
 from collections.abc import Callable
 
 LEAST_LETTERS = 1 / 3  # minimum fraction of letters in a text; OpusCleaner and Bicleaner: half
-LEAST_NUMBER = 100  # smaller numbers may be words on one side, and hours may use another clock
+# Smaller numbers are not compared: they may be words on one side, or hours of another clock.
+LEAST_NUMBER = 100
 
 # UTF-8 read as Latin-1 or Windows-1252: the first byte of a character (C3 is Ã) and a byte that can
-# follow it. Only sequences that occur in no language: "É»", say, may end a quotation in capitals.
+# follow it. Only sequences that occur in no language are listed: "É»", for example, is not, because
+# it may end a quotation in capitals.
 _CONTINUES = "[\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
 _MOJIBAKE = re.compile(rf"[ÂÃ]{_CONTINUES}|â€|(?:[ÐÑ]{_CONTINUES}){{2}}")
 # The replacement character; control characters except white space; code points without a character.
@@ -84,7 +86,7 @@ def _end(text: str) -> bool | None:
     return True if last in tuple("?？؟") else False if last in (".", "!") else None
 
 
-# The filters by their reasons.
+# The filters by the reason that they return.
 CHARACTER_FILTERS: dict[str, Callable[[str, str], str | None]] = {
     "encoding": broken_encoding,
     "letters": few_letters,

@@ -100,10 +100,10 @@ class LengthFilter:
 
 
 class DuplicateFilter:
-    """A filter that drops pairs that were passed to it before.
+    """A filter that drops pairs that were passed to it earlier.
 
-    It stores a hash of 16 bytes of each pair, which takes about 100 bytes of memory, so it should
-    come after other filters.
+    It stores a hash of 16 bytes of each pair that it keeps, in about 100 bytes of memory. Apply it
+    after other filters, so that it gets fewer pairs.
 
     Call arguments:
         source, target: The texts of a pair.
@@ -127,10 +127,10 @@ class DuplicateFilter:
 def screened(
     pairs: Iterable[tuple[str, str]], filters: Iterable[Filter]
 ) -> Iterator[tuple[str, str, str | None]]:
-    """Yield source, target and reason of each pair; the reason is None if no filter drops it.
+    """Yield source, target and reason of each pair.
 
-    Else it is that of the first filter that drops it. Before the filters, each run of white space
-    in a text is replaced by one space.
+    The reason is that of the first filter that drops the pair, or None if no filter drops it.
+    Before the filters are applied, each run of white space in a text is replaced by one space.
 
     Args:
         pairs: (source, target) texts, read one by one.

@@ -51,7 +51,7 @@ class Template(Protocol):
 
 @dataclass(frozen=True)
 class Dialogues:
-    """Encoded dialogues.
+    """Encoded dialogues, with masks of their replies.
 
     Args:
         ids: Token ids of each dialogue.
@@ -125,7 +125,7 @@ def _masked(messages, first, tokenizer, template):
     bounds = []
     for begin, end in replies:
         text = whole if end == count else template.render(messages[:end], False, names)
-        # The text after the reply: the end of the turn, and in some templates of the chat.
+        # The text after the reply: the end of the turn and, in some templates, the end of the chat.
         _, known, rest = text.rpartition(messages[end - 1]["content"].strip())
         parts = [template.render(messages[:begin], True, names), text, rest if known else ""]
         before, after, rest = tokenizer.encode(parts, framed=False)
@@ -189,9 +189,10 @@ def encode_dialogues(
     """Encode all dialogues of some files; the ids are on disk, mapped into memory.
 
     Args:
-        paths: Files of JSON lines with one dialogue per line, see `encode_dialogue`; may be `.gz`.
+        paths: Files of JSON lines with one dialogue per line, see `encode_dialogue`; decompressed
+            if their names end in `.gz` or `.zst`.
         tokenizer, template, eos_id: See `encode_dialogue`.
-        max_length: Maximum tokens of a dialogue; longer dialogues are left out, not cut.
+        max_length: Maximum tokens of a dialogue; longer dialogues are left out, not truncated.
         folder: Existing folder for two files, which the result reads.
         name: First part of the names of these files.
 
@@ -210,12 +211,12 @@ def encode_dialogues(
             if len(ids) > max_length:
                 too_long += 1
                 continue
-            for file, values in zip(files, (ids, mask), strict=True):
-                file.append(values)
+            files[0].append(ids)
+            files[1].append(mask)
     if not len(files[0]):
         problem = f"all {too_long} have more than {max_length} tokens" if too_long else "got none"
         raise ValueError(f"data must have at least one dialogue, {problem}")
-    return Dialogues(*(file.read() for file in files), too_long)
+    return Dialogues(files[0].read(), files[1].read(), too_long)
 
 
 def _encoded(paths: Iterable[str | Path], *how: Any) -> Iterator[tuple[Sequence[int], np.ndarray]]:

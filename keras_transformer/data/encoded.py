@@ -97,7 +97,7 @@ class EncodedSide:
                 excess += len(sampled[place])
         return Ragged.pack(sampled)
 
-    def _sampled(self, indices, seed) -> list[Any]:
+    def _sampled(self, indices: np.ndarray, seed: int) -> list[Any]:
         texts = [self._texts[index].tobytes().decode() for index in indices]
         return self._encode(texts, sampling=self.sampling, seed=seed)
 
@@ -111,7 +111,7 @@ def encode_pairs(
         pairs: (source, target) texts, read once.
         tokenizer: The tokenizer.
         max_length: Maximum tokens of a side, EOS included; longer pairs are left out.
-        sampling: Strength of subword sampling, in [0, 1); above 0 the texts are kept.
+        sampling: Strength of subword sampling, in [0, 1); above 0, the texts are kept in memory.
 
     Raises:
         ValueError: If there are no pairs, all are too long, or ids do not end in EOS.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from keras_transformer.data.buckets import Buckets
+from keras_transformer.data.ragged import Ragged
 
 
 class Epochs:
-    """The rows of the batch of each step, where steps count over all epochs.
+    """An assignment of rows to the batch of each step; steps count over all epochs.
 
-    They depend only on the step and the seed.
+    The rows of a batch depend only on the step and the seed.
 
     Args:
         buckets: The rows, in buckets with one batch shape each.
@@ -25,7 +26,7 @@ class Epochs:
             for bucket, (rows, *_) in enumerate(buckets.shapes)
             for start in range(0, int(buckets.counts[bucket]), rows)
         ]
-        self._planned = None
+        self._planned: tuple[int, tuple[list[Ragged], np.ndarray]] | None = None
 
     def __len__(self) -> int:
         """Return the number of batches per epoch."""
@@ -48,6 +49,6 @@ class Epochs:
         if planned is None or planned[0] != epoch:
             generator = np.random.default_rng((self.seed, epoch)) if self.shuffle else None
             members = self.buckets.shuffled(generator)
-            order = generator.permutation(len(self)) if generator else range(len(self))
+            order = generator.permutation(len(self)) if generator else np.arange(len(self))
             planned = self._planned = epoch, (members, order)
         return planned[1]

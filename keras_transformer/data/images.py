@@ -15,14 +15,14 @@ from keras_transformer.data.text_files import opened
 from keras_transformer.system.extras import missing
 
 DATASETS = ("cifar10", "mnist")
-MOST_PIXELS = 1 << 24  # maximum size of an image in an archive
+MOST_PIXELS = 1 << 24  # maximum number of pixels of an image in an archive
 
 
 def read_idx(path: str | os.PathLike) -> np.ndarray:
     """Read an idx file of unsigned bytes, the format of MNIST (LeCun et al. 1998).
 
     Args:
-        path: The file; decompressed if its name ends in `.gz`.
+        path: The file; decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
         ValueError: If the file is not an idx file of unsigned bytes, is truncated, or has more than
@@ -92,8 +92,8 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
         except Exception as error:  # a broken file can raise any error
             raise ValueError(f"{path}: {name} must be an image: {error}") from error
         images.append(pixels)
-        same = images[0].shape[:2]
-        require(pixels.shape[:2] == same, f"{path}: the size of {name}", pixels.shape[:2], same)
+        shape, same = pixels.shape[:2], images[0].shape[:2]
+        require(shape == same, f"{path}: the size of {name}", shape, str(same))
         labels.append(PurePosixPath(name).parent.name)
     if not images:
         raise ValueError(f"{path} holds no images")
@@ -127,16 +127,18 @@ def load_images(
         files = [folder / "cifar10-jpeg" / f"{part}.tar.gz" for part in ("train", "test")]
         parts = list(map(read_image_archive, files))
     (images, labels, classes), (test_images, test_labels, test_classes) = parts
-    require(test_classes == classes, "classes of the test images", test_classes, classes)
+    require(test_classes == classes, "classes of the test images", test_classes, str(classes))
     sizes = images.shape[1:], test_images.shape[1:]
-    require(sizes[1] == sizes[0], "the shape of a test image", *sizes[::-1])
+    require(sizes[1] == sizes[0], "the shape of a test image", sizes[1], str(sizes[0]))
     return (images, labels), (test_images, test_labels), classes
 
 
 def moved(
     images: np.ndarray, rng: np.random.Generator, pixels: int, flip: bool = False
 ) -> np.ndarray:
-    """Return images that are randomly shifted in both directions; new pixels repeat the edge.
+    """Return images that are randomly shifted, horizontally and vertically.
+
+    Pixels that are shifted in from outside repeat the edge of the image.
 
     Args:
         images: Images (B, height, width, channels).

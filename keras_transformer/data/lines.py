@@ -54,7 +54,7 @@ def open_lines(path: str, fields: tuple[str, ...]) -> LineFile:
 
 
 class LineFile:
-    """A reader of a text file. It keeps the file open: a compressed file cannot seek.
+    """A reader of a text file, which stays open between calls: a compressed file cannot seek.
 
     Args:
         path: The file.
@@ -122,7 +122,7 @@ class LineFile:
             raise ValueError(f"{self.path}, line {number}: invalid UTF-8 ({error})") from error
         return text.removesuffix("\n").removesuffix("\r")
 
-    def _parsed(self, line, number) -> Record:
+    def _parsed(self, line: bytes, number: int) -> Record:
         """Return the text of a line, or its two texts with a tab between them."""
         text = self._text(line, number)
         if len(self.fields) == 1:
@@ -139,7 +139,7 @@ class LineFile:
 class TSVLines(LineFile):
     """A reader of one column of a TSV file; see `LineFile`."""
 
-    def _parsed(self, line, number) -> Record:
+    def _parsed(self, line: bytes, number: int) -> Record:
         """Return the column of a line that the field names."""
         (field,) = self.fields
         column = int(field) if field.isdecimal() else 1
@@ -172,7 +172,7 @@ class TMXUnits(LineFile):
 class JSONLines(LineFile):
     """A reader of a file with one JSON object per line; see `LineFile`."""
 
-    def _parsed(self, line, number) -> Record:
+    def _parsed(self, line: bytes, number: int) -> Record:
         """Return the fields of the JSON object in a line."""
         where = f"{self.path}, line {number}"
         try:

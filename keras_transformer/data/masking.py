@@ -125,7 +125,7 @@ def full_sentences(
     """Make rows of consecutive whole sentences (Liu et al. 2019, section 4.2, "full-sentences").
 
     Documents are taken in random order. At the end of a document, the row continues with the next
-    document after a separator. Sentences that are longer than a row are cut.
+    document after a separator. Sentences that are longer than a row are truncated.
 
     Args:
         documents: Documents as lists of sentences, which are lists of token ids.
@@ -165,7 +165,7 @@ def sentence_pairs(
     text is from another document ("next_sentence"; Devlin et al. 2019, section 3.1, task 2), or the
     two texts are swapped ("sentence_order"; Lan et al. 2020, section 3.1). If the second text is
     from another document, the next pair begins with the sentences that it replaced. If a pair is
-    too long, the longer text is cut at its end.
+    too long, the longer text is truncated at its end.
 
     Args:
         documents: Documents as lists of sentences, which are lists of token ids.

@@ -107,7 +107,8 @@ def _fill(sizes, left, room):
         left: Number of pairs left of each kind (kinds,).
         room: See `pack`.
     """
-    left, free, row = left.copy(), room.copy(), []
+    left, free = left.copy(), room.copy()
+    row: list[np.signedinteger] = []
     while True:
         rest = [(free[side] - sizes[side]) / room[side] for side in (0, 1)]
         has_room = (left > 0) & (np.minimum(*rest) >= 0)

@@ -106,7 +106,7 @@ class TokenBatches:
         packed_length: int | None = None,
         sampling: float = 0.0,
         aligned: bool = False,
-        visits: Sequence[float] | None = None,
+        visits: Sequence[float] | np.ndarray | None = None,
         shuffle: bool = True,
         seed: int = 0,
         divisible_by: int = 1,
@@ -138,7 +138,8 @@ class TokenBatches:
         self.dropped = int(len(kept) - kept.sum())
         self._links = None
         if aligned:
-            self._links = Ragged.pack(align_tokens(*(list(side.ids) for side in self._sides)))
+            sources, targets = (list(side.ids) for side in self._sides)
+            self._links = Ragged.pack(align_tokens(sources, targets))
         lengths = [side.ids.lengths for side in self._sides]
         self._visits = None
         if visits is not None:
@@ -148,14 +149,15 @@ class TokenBatches:
             lengths = [side_lengths[self._visits.plain] for side_lengths in lengths]
         planned = [side.planned_lengths(seed) for side in self._sides]
         self._packed = packed_length is not None
-        if self._packed:
+        self._rows: Packing | Buckets
+        if packed_length is not None:
             self._rows = Packing(lengths, planned, packed_length, tokens_per_batch)
         else:
             rooms = [
                 np.clip(np.ceil(room(side_lengths)).astype(np.int64), side_lengths, max_length)
                 for room, side_lengths in zip(planned, lengths, strict=True)
             ]
-            self._rows = Buckets(*rooms, tokens_per_batch, num_buckets, max_length)
+            self._rows = Buckets(rooms[0], rooms[1], tokens_per_batch, num_buckets, max_length)
         self.shapes = tuple(
             (-(-rows // divisible_by) * divisible_by, S, T) for rows, S, T in self._rows.shapes
         )
@@ -164,7 +166,7 @@ class TokenBatches:
             for bucket, (rows, _, _) in enumerate(self._rows.shapes)
             for start in range(0, self._rows.counts[bucket], rows)
         ]
-        self._plans: dict[int, tuple[list[Ragged], Sequence[int]]] = {}
+        self._plans: dict[int, tuple[list[Ragged], np.ndarray]] = {}
         self.num_source_tokens, self.num_tokens = (int(x.sum()) for x in lengths)
         cells = sum(rows * (S + T) for rows, S, T in (self.shapes[b] for b, _ in self._batches))
         self.padding = 1 - (self.num_source_tokens + self.num_tokens) / cells
@@ -180,10 +182,11 @@ class TokenBatches:
 
         Args:
             step: Number of the step; steps count from 0 over all epochs.
-            part: (0, 1): all rows; (1, 4): the second of four equal parts of the rows.
+            part: Rows to return: (index, count) is part `index`, from 0, of `count` equal parts.
+                (0, 1): all rows.
 
         Raises:
-            ValueError: If `step` is below 0, or the rows cannot be divided so.
+            ValueError: If `step` is below 0, or the rows cannot be divided into `count` parts.
         """
         _check_integer("step", step, 0)
         epoch, number = divmod(step, len(self))
@@ -229,7 +232,8 @@ class TokenBatches:
             first_step: First step, from 0; to resume, the number of steps already done.
             steps: Number of batches; None: without end, one epoch after another.
             num_workers: Number of processes that make the batches; 0: a thread of this process
-                does. The batches do not depend on it. Errors in a worker are raised here.
+                makes them. The batches do not depend on this number. Errors in a worker are raised
+                in this process.
             part: Rows of each batch, see `batch`.
 
         Returns:
@@ -252,7 +256,7 @@ class TokenBatches:
     ) -> Any:
         """Return the batches in the form that `fit` and `evaluate` accept on this backend.
 
-        JAX and PyTorch accept the `stream` itself, TensorFlow a `tf.data.Dataset`. It has no end
+        JAX and PyTorch accept the `stream` itself, TensorFlow a `tf.data.Dataset`. Both have no end
         unless `steps` is given: use `fit(..., steps_per_epoch=len(batches))`.
 
         Args:
@@ -277,9 +281,8 @@ class TokenBatches:
         plans = self._plans
         if epoch not in plans:
             generator = np.random.default_rng([self.seed, epoch]) if self.shuffle else None
-            rows, order = self._rows.shuffled(generator), range(len(self))
-            if generator:
-                order = generator.permutation(len(self))
+            rows = self._rows.shuffled(generator)
+            order = generator.permutation(len(self)) if generator else np.arange(len(self))
             if self._visits:
                 pairs = self._visits.shuffled(generator) if generator else self._visits.plain
                 rows = [Ragged(pairs[x.values], x.starts) for x in rows]

@@ -38,7 +38,7 @@ def read_preferences(path: str | os.PathLike) -> list[Preference]:
     """Return the preferences in a file of JSON lines with `prompt`, `chosen` and `rejected`.
 
     Args:
-        path: The file; may be a `.gz`.
+        path: The file; decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
         ValueError: If a line is not a JSON object, lacks a text, or its answers are empty or equal
@@ -53,7 +53,7 @@ def read_preferences(path: str | os.PathLike) -> list[Preference]:
             raise ValueError(f"{where}: malformed JSON ({error})") from error
         values = []
         for name in ("prompt", "chosen", "rejected"):
-            value = record.get(name) if isinstance(record, dict) else None
+            value: Any = record.get(name) if isinstance(record, dict) else None
             require(isinstance(value, str), f"{where}: {name}", value, "a text")
             values.append(value)
         _, chosen, rejected = values
@@ -75,7 +75,8 @@ class PreferenceBatches:
         chosen, rejected: Token ids of the preferred and the other answers, with EOS.
         bos_id: Id that begins the decoder's input of an encoder-decoder model; None: the model is
             decoder-only, and prompt and answer share a row.
-        tokens_per_batch: Maximum cells per side of a batch, padding included.
+        tokens_per_batch: Maximum cells per side of a batch, padding included; at least twice
+            `max_length`, because a pair has two rows.
         max_length: Maximum tokens of a row.
         num_buckets: Maximum number of different batch lengths.
         pad_id: Padding id.
@@ -140,7 +141,11 @@ class PreferenceBatches:
         return self._epochs.rows(step)[0]
 
     def batch(self, step: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return the batch of a step: inputs of the model, and `y_true` of `PreferenceLoss`."""
+        """Return the batch of a step: inputs of the model, and `y_true` of `PreferenceLoss`.
+
+        `y_true` (2B, 1 + T) has the log-probability under the reference model in the first column,
+        and the labels in the others.
+        """
         chosen, S, T = self._epochs.rows(step)
         rows = [(at, side[at]) for at in chosen.tolist() for side in (self._chosen, self._rejected)]
         make = self._joined if self.bos_id is None else self._apart
@@ -164,13 +169,13 @@ class PreferenceBatches:
 
     def _apart(self, rows, S, T):
         """Return inputs with prompts as sources and answers as targets, and the labels."""
-        source_ids = self._prompts.take(np.array([at for at, _ in rows]))
+        prompts = self._prompts.take(np.array([at for at, _ in rows]))
         target_ids = np.full((len(rows), T), self.pad_id, "int32")
         labels_RT = np.full_like(target_ids, NO_LABEL)
         for row, (_, answer) in enumerate(rows):
             labels_RT[row, : len(answer)] = answer
             target_ids[row, : len(answer)] = [self.bos_id, *answer[:-1]]
-        source_ids = source_ids.padded(len(rows), S, self.pad_id)
+        source_ids = prompts.padded(len(rows), S, self.pad_id)
         return {"source_ids": source_ids, "target_ids": target_ids}, labels_RT
 
     def dataset(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Any:

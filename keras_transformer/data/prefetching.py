@@ -37,7 +37,7 @@ class Stream(grain.IterDataset):
 
     Args:
         make: Function from the step to a batch. If there are workers, cloudpickle must be able to
-            pickle it. It must not return None: grain would skip it, so it raises ValueError.
+            pickle it. If it returns None, which grain would skip, the stream raises ValueError.
         first_step: First step.
         steps: Number of steps; None: without end.
         num_workers: Number of worker processes that call `make`; 0: a thread of this process.
@@ -103,7 +103,7 @@ class _StreamIterator(grain.DatasetIterator):
             self._ahead = None
 
 
-def _ahead(make, first_step, stop, num_workers) -> Iterator[Any]:
+def _ahead(make: Callable, first_step: int, stop: int, num_workers: int) -> Iterator[Any]:
     """Yield the results for the steps, made ahead of time by workers or by a thread."""
     made = _made_by_worker if num_workers else _made
     dataset = grain.MapDataset.range(first_step, stop).map(functools.partial(made, make))
@@ -145,8 +145,11 @@ def _begin_worker():
         # Ctrl-C reaches all processes of a terminal; the training process ends the workers.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "this is a worker's process"
+
     def end():
-        multiprocessing.parent_process().join()
+        parent.join()
         os._exit(1)  # a regular exit of grain 0.2 waits forever for room in its queue
 
     threading.Thread(target=end, daemon=True).start()
@@ -171,10 +174,10 @@ def _empty_main():
 def for_keras(stream: Stream) -> Any:
     """Return a stream in the form that `fit` and `evaluate` accept on the active backend.
 
-    JAX and PyTorch accept the stream itself. TensorFlow gets a `tf.data.Dataset` with open shapes
-    and known size. Open shapes: from a plain iterator, Keras 3.15 would declare the sizes in which
-    the first two batches agree, and TensorFlow would reject other sizes. Known size: in an epoch of
-    unknown length, Keras counts one step too many.
+    JAX and PyTorch accept the stream itself. TensorFlow gets a `tf.data.Dataset` with unknown axis
+    sizes and a known number of batches. Unknown axis sizes: from a plain iterator, Keras 3.15 would
+    fix the sizes in which the first two batches agree, and TensorFlow would reject other sizes.
+    Known number of batches: in an epoch of unknown length, Keras counts one step too many.
     """
     # Imported here because worker processes import this file, and do not need Keras.
     import keras

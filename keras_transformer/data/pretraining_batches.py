@@ -30,7 +30,7 @@ class PretrainingBatches:
 
     Args:
         documents: Documents as lists of sentences, which are lists of token ids.
-        masking: Draws the masked tokens of each batch.
+        masking: Masking of the tokens of each batch.
         inputs: "full_sentences": a row is filled with sentences (RoBERTa; see
             `masking.full_sentences`). "next_sentence" or "sentence_order": a row is a pair of texts
             with a label (BERT, ALBERT; see `masking.sentence_pairs`).
@@ -93,7 +93,7 @@ class PretrainingBatches:
             masked_BT, labels_BT = self.masking(ids_BT, generator)
             return {"token_ids": masked_BT}, labels_BT
         pairs = [pair for *pair, _ in drawn]
-        inputs = join_pairs(pairs, self.cls_id, self.sep_id, pad_id, self.max_length)  # type: ignore[arg-type]
+        inputs = join_pairs(pairs, self.cls_id, self.sep_id, pad_id, self.max_length)
         inputs["token_ids"], masked = self.masking(inputs["token_ids"], generator)
         label_B = np.array([label for *_, label in drawn], "int32")
         return inputs, {"masked_lm": masked, "next_sentence": label_B}
@@ -116,6 +116,6 @@ class PretrainingBatches:
         if kept is None or kept[0] != epoch:
             rows = list(itertools.islice(itertools.cycle(self._draw(epoch)), self._count))
             if self.shuffle:
-                np.random.default_rng((self.seed, epoch, 2)).shuffle(rows)  # type: ignore[arg-type]
+                np.random.default_rng((self.seed, epoch, 2)).shuffle(rows)
             kept = self._kept = epoch, rows
         return kept[1]

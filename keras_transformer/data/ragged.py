@@ -6,7 +6,7 @@ import itertools
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,11 @@ class Ragged:
     def __init__(self, values: np.ndarray, starts: np.ndarray):
         self.values = values
         self.starts = starts
-        self._folder = None
+        self._folder: str | None = None
 
     @classmethod
-    def pack(cls, sequences: Iterable[Sequence[Any]], dtype: Any = np.int32) -> Ragged:
-        """Make the object from sequences, which are copied.
+    def pack(cls, sequences: Iterable[Sequence[Any] | np.ndarray], dtype: Any = np.int32) -> Ragged:
+        """Make a `Ragged` of sequences, which are copied.
 
         Args:
             sequences: The sequences.
@@ -46,7 +46,7 @@ class Ragged:
 
     @classmethod
     def join(cls, parts: Sequence[Ragged]) -> Ragged:
-        """Concatenate the sequences of several objects."""
+        """Return one `Ragged` with the sequences of several, one after another."""
         starts = np.cumsum(np.concatenate([[0], *(part.lengths for part in parts)]))
         return cls(np.concatenate([part.values for part in parts]), starts.astype(np.int64))
 
@@ -62,6 +62,9 @@ class Ragged:
         if not 0 <= index < len(self):
             raise IndexError(f"index must be from 0 to {len(self) - 1}, got {index}")
         return self.values[self.starts[index] : self.starts[index + 1]]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return map(self.__getitem__, range(len(self)))
 
     def take(self, indices: np.ndarray) -> Ragged:
         """Return the sequences with these indices, in this order."""
@@ -103,4 +106,4 @@ class Ragged:
 
     def __setstate__(self, folder):
         values = np.load(f"{folder}/values.npy", mmap_mode="r")
-        self.__init__(values, np.load(f"{folder}/starts.npy", mmap_mode="r"))
+        Ragged.__init__(self, values, np.load(f"{folder}/starts.npy", mmap_mode="r"))

@@ -41,7 +41,7 @@ class RaggedFile:
         return len(self._lengths)
 
     def append(self, sequence: Sequence[int] | np.ndarray) -> None:
-        """Write a sequence."""
+        """Append a sequence to the file."""
         self._lengths.append(0)
         self.extend(sequence)
 

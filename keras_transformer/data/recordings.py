@@ -52,9 +52,9 @@ def read_spoken_digits(path: str | Path, sample_rate: int = 8000) -> list[Record
     for name, content in read_tar(path):
         if not name.endswith(".wav"):
             continue
-        facts = re.search(r"(\d)_([^_/]+)_(\d+)\.wav$", name)
-        require(bool(facts), f"names in {path}", name, "of the form 7_theo_12.wav")
-        digit, speaker, take = facts.groups()
+        facts = re.findall(r"(\d)_([^_/]+)_(\d+)\.wav$", name)
+        require(facts, f"names in {path}", name, "of the form 7_theo_12.wav")
+        digit, speaker, take = facts[0]
         try:
             samples, _ = read_wav(io.BytesIO(content), sample_rate)
         except ValueError as error:
@@ -72,8 +72,8 @@ def joined_words(
 ) -> list[tuple[Recording, list[tuple[float, float]]]]:
     """Join recordings of single words to recordings of 1 to `most` words.
 
-    The result has one recording for each one given, which is its first word; the other words are
-    random ones of the same speaker.
+    Each recording is the first word of one result; the other words of the result are random
+    recordings of the same speaker.
 
     Args:
         recordings: Recordings of one word each.
@@ -186,8 +186,8 @@ class SpeechBatches:
         sample_rate: Rate of the clips in Hz.
         num_mels: Number of mel bands of the features.
         pad_id, bos_id: Padding id of transcripts, and first id of the decoder's input.
-        begin: Ids that follow BOS in the decoder's input, such as that of a language; positions
-            that would have them as labels have `pad_label` instead.
+        begin: Ids that follow BOS in the decoder's input, such as that of a language. They are not
+            learned: positions whose next id is one of them have the label `pad_label`.
         pad_label: Padding of labels; None: `pad_id`.
         shape: The number of frames of a batch is padded to a multiple of this.
         augmentation: Augmentation of each clip, drawn anew each time; None: `Augmentation()`.

@@ -48,7 +48,7 @@ def write_in_chunks(
         except OSError as error:
             problem = error.strerror or error
             raise OSError(
-                error.errno, f"{problem}: {part}; the same command goes on after its last chunk"
+                error.errno, f"{problem}: {part}; the same command resumes after its last chunk"
             ) from error
         part.replace(path)
         state.unlink(missing_ok=True)
@@ -74,7 +74,10 @@ def _write(part, state, chunks, lines_of, progress):
 
 
 def _begun(part, state, run):
-    """Return the progress of PATH.part: run, chunks and bytes; 0 of each if it does not exist."""
+    """Return the progress of PATH.part: `run`, and the numbers of chunks and bytes written.
+
+    If there is no PATH.part, both numbers are 0.
+    """
     plain = json.loads(json.dumps(run))
     nothing = {"run": plain, "chunks": 0, "bytes": 0}
     if not (part.is_file() and state.is_file()):

@@ -21,8 +21,8 @@ class SequenceBatches:
     The batch of a step depends only on the step and the seed.
 
     Args:
-        sequences: Token ids of each text, at most `max_length`. `TextTokenizer.encode` cuts longer
-            texts before their last special tokens.
+        sequences: Token ids of each text, at most `max_length`. The argument `max_length` of
+            `TextTokenizer.encode` truncates longer texts.
         labels: One number per text; one number per token of each text, integers or float arrays;
             or a `Masking`, which draws inputs and labels anew in each step.
         tokens_per_batch: Maximum cells of a batch, padding included; at least `max_length`.
@@ -65,12 +65,13 @@ class SequenceBatches:
         size = len(sequences[longest])
         require(size <= max_length, f"tokens of sequences[{longest}]", size, accepted)
         self.masking = labels if isinstance(labels, Masking) else None
-        if not self.masking and len(labels) != len(sequences):
+        if not isinstance(labels, Masking) and len(labels) != len(sequences):
             raise ValueError(f"labels must be {len(sequences)}, one per text, got {len(labels)}")
         self.pad_id, self.seed = pad_id, seed
         self.pad_label: float = pad_id if pad_label is None else pad_label
         self._ids = Ragged.pack(sequences)
-        self._labels = None if self.masking else _packed(labels, self._ids.lengths)
+        lengths = self._ids.lengths
+        self._labels = np.empty(0) if isinstance(labels, Masking) else _packed(labels, lengths)
         if isinstance(self._labels, Ragged) and self._labels.values.dtype == np.float32:
             require(pad_label is None, "pad_label", pad_label, "None for labels of float32")
             self.pad_label = np.nan
@@ -82,7 +83,6 @@ class SequenceBatches:
         if self.masking:
             masks = self.masking.pad_id
             require(masks == pad_id, "pad_id", pad_id, f"{masks}, that of the Masking")
-        lengths = self._ids.lengths
         buckets = Buckets(lengths, lengths, tokens_per_batch, num_buckets, max_length)
         self.lengths = tuple(length for _, length, _ in buckets.shapes)
         self._epochs = Epochs(buckets, shuffle, seed)
@@ -109,7 +109,7 @@ class SequenceBatches:
         return for_keras(Stream(self.batch, first_step, steps, num_workers))
 
 
-def _packed(labels, lengths):
+def _packed(labels: Sequence[Any], lengths: np.ndarray) -> np.ndarray | Ragged:
     """Return labels of texts as an array, or labels of tokens as `Ragged`."""
     if np.ndim(labels[0]) == 0:
         return np.asarray(labels)

@@ -13,7 +13,7 @@ from keras_transformer.data.text_files import opened
 
 @dataclass(frozen=True)
 class Question:
-    """A question about a text.
+    """A question about a text, with its correct answers.
 
     Args:
         id: Id of the question in the data set.
@@ -35,7 +35,7 @@ def read_squad(path: str | Path) -> list[Question]:
     """Read all questions of a SQuAD file; unanswerable ones have empty `answers`.
 
     Args:
-        path: JSON file; decompressed if its name ends in `.gz`.
+        path: JSON file; decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
         FileNotFoundError: If the file does not exist.

@@ -9,7 +9,8 @@ import numpy as np
 
 from keras_transformer.config import require, require_whole
 
-STOP_WEIGHT = 5.0  # weight of a clip's last step in the loss, others: 1 (Li et al. 2019, 3.7)
+# Weight of a clip's last step in the loss of "stop"; other steps have 1 (Li et al. 2019, 3.7).
+STOP_WEIGHT = 5.0
 
 
 class SynthesisBatches:

@@ -16,7 +16,7 @@ def read_tagged(path: str | Path) -> list[tuple[list[str], list[str]]]:
 
     Args:
         path: File with one word per line, its tag after the last tab, and an empty line after
-            each sentence; decompressed if its name ends in `.gz`.
+            each sentence; decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
         FileNotFoundError: If the file does not exist.

@@ -11,9 +11,10 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import os
 import reprlib
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -26,11 +27,11 @@ Pairs = list[tuple[str, str]]
 
 
 @contextmanager
-def opened(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file with `lines.unpacked`; a corrupt compressed file raises ValueError.
+def opened(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """Open a file in binary mode, decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
-        ValueError: If a compressed file is found to be truncated or corrupt while it is read.
+        ValueError: If a compressed file is truncated or corrupt; raised while it is read.
     """
     try:
         with unpacked(str(path)) as file:
@@ -40,7 +41,7 @@ def opened(path: str | Path) -> Iterator[BinaryIO]:
         raise ValueError(f"{path}: truncated or corrupt {kind} file ({error})") from error
 
 
-def iterate_lines(path: str | Path) -> Iterator[str]:
+def iterate_lines(path: str | os.PathLike) -> Iterator[str]:
     """Yield the lines of a UTF-8 text file one by one, for files too large for memory.
 
     Only a newline ends a line: other line separators may occur in a sentence, and would shift the
@@ -96,7 +97,7 @@ def read_lines(path: str | Path) -> list[str]:
 def read_texts(path: str | Path) -> list[str]:
     """Return the texts of a file, without blank ones.
 
-    In a `.tsv` file, this is the first column without the header line.
+    The texts of a `.tsv` file are its first column, without the first line (the header).
 
     Args:
         path: The file, see `lines.open_lines`.
@@ -196,7 +197,9 @@ def iterate_pairs(
     return iter(_FORMATS[suffix](source, source_language, target_language))
 
 
-def _pairs_of_two_files(paths, languages) -> Iterator[tuple[str, str]]:
+def _pairs_of_two_files(
+    paths: tuple[str | Path, str | Path], languages: tuple[str, str]
+) -> Iterator[tuple[str, str]]:
     for path in paths:
         if suffix_of(path) in TSV:
             raise ValueError(f"{path} has both sides of pairs: give it alone, without another file")
@@ -219,7 +222,7 @@ def in_parallel(
     for pair in itertools.zip_longest(*sides):
         sizes = [size + (line is not None) for size, line in zip(sizes, pair, strict=True)]
         if None not in pair:
-            yield pair
+            yield pair[0], pair[1]
     if sizes[0] != sizes[1]:
         shorter, longer = sorted(zip(sizes, (source, target), strict=True))
         raise ValueError(
@@ -229,7 +232,7 @@ def in_parallel(
         )
 
 
-def _pairs_of_tsv(path: str | Path, *_) -> Iterator[tuple[str, str]]:
+def _pairs_of_tsv(path: str | Path, *_: str) -> Iterator[tuple[str, str]]:
     """Yield source and target of each line of a TSV file."""
     for number, line in enumerate(iterate_lines(path), 1):
         if not line:
@@ -254,12 +257,12 @@ def _pairs_of_json_lines(path: str | Path, *languages: str) -> Iterator[tuple[st
             raise ValueError(
                 f"{path}, line {number}: malformed JSON, expected one object per line ({error})"
             ) from error
-        yield _pair_of_record(record, *languages, where=f"{path}, line {number}")
+        yield _pair_of_record(record, f"{path}, line {number}", *languages)
 
 
 def _pairs_of_parquet(path: str | Path, *languages: str) -> Iterator[tuple[str, str]]:
     for number, record in enumerate(parquet_rows(path), 1):
-        yield _pair_of_record(record, *languages, where=f"{path}, row {number}")
+        yield _pair_of_record(record, f"{path}, row {number}", *languages)
 
 
 def _pairs_of_dataset(dataset: Any, *languages: str) -> Iterator[tuple[str, str]]:
@@ -267,11 +270,11 @@ def _pairs_of_dataset(dataset: Any, *languages: str) -> Iterator[tuple[str, str]
         splits = list(dataset.column_names)
         raise ValueError(f"source must be one split of the data set, source[...] of {splits}")
     for number, record in enumerate(dataset):
-        yield _pair_of_record(record, *languages, where=f"data set, row {number}")
+        yield _pair_of_record(record, f"data set, row {number}", *languages)
 
 
 def _pair_of_record(
-    record: Any, source_language: str, target_language: str, where: str
+    record: Any, where: str, source_language: str, target_language: str
 ) -> tuple[str, str]:
     """Return source and target from a record, whichever accepted keys it has."""
     fields = record.get("translation", record) if isinstance(record, Mapping) else None
@@ -292,7 +295,7 @@ def _pairs_of_tmx(path: str | Path, source_language: str, target_language: str) 
     return [(source, target) for source, target in units]
 
 
-_FORMATS = {
+_FORMATS: dict[str, Callable[..., Iterable[tuple[str, str]]]] = {
     ".tsv": _pairs_of_tsv,
     ".txt": _pairs_of_tsv,
     ".tmx": _pairs_of_tmx,

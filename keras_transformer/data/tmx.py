@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from xml.parsers import expat
 
 
@@ -85,6 +85,6 @@ class _Handlers:
                 return text
         return None
 
-    def refuse_entity(self, name: str, *_) -> None:
+    def refuse_entity(self, name: str, *_: Any) -> None:
         # A declared entity can expand a small file to gigabytes, or include another file.
         raise ValueError(f"entity {name!r}: only the five predefined entities of XML are read")

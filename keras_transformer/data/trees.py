@@ -39,15 +39,15 @@ class Tree:
 
     def leaves(self) -> Iterator[Tree]:
         """Yield the words with their tags, as trees, from left to right."""
-        if self.is_word:
-            yield self
-        else:
-            for child in self.children:
+        for child in self.children:
+            if isinstance(child, Tree):
                 yield from child.leaves()
+            else:
+                yield self
 
     def words(self) -> list[str]:
         """Return the words, from left to right."""
-        return [leaf.children[0] for leaf in self.leaves()]
+        return [str(leaf.children[0]) for leaf in self.leaves()]
 
 
 def read_trees(text: str) -> list[Tree]:
@@ -113,7 +113,8 @@ def simplified(tree: Tree) -> Tree | None:
     """
     if tree.is_word:
         return None if tree.label == EMPTY else tree
-    children = tuple(child for x in tree.children if (child := simplified(x)) is not None)
+    below = (simplified(child) for child in tree.children if isinstance(child, Tree))
+    children = tuple(child for child in below if child is not None)
     if not children:
         return None
     if tree.label in ("", "ROOT", "TOP"):
@@ -133,7 +134,7 @@ def linearize(tree: Tree, tags: bool = False) -> str:
     """
     if tree.is_word:
         return tree.label if tags else WORD
-    inner = (linearize(child, tags) for child in tree.children)
+    inner = (linearize(child, tags) for child in tree.children if isinstance(child, Tree))
     return " ".join([OPEN + tree.label, *inner, CLOSE])
 
 
@@ -170,8 +171,8 @@ def spans(tree: Tree, without: Sequence[int] = ()) -> list[tuple[str, int, int]]
 
     Args:
         tree: The tree.
-        without: Indices of words to leave out; with those of `punctuation`, its attachment does not
-            matter, as in EVALB.
+        without: Indices of words to leave out. EVALB leaves out those of `punctuation`, so that the
+            attachment of punctuation does not matter.
     """
     constituents, left_out = [], frozenset(without)
 

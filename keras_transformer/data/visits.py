@@ -14,7 +14,8 @@ class Visits:
 
     A pair with 2.3 visits occurs twice or three times. All epochs have pairs of the same lengths,
     so that the shapes of batches can be computed once: pairs with the same lengths and visits take
-    turns from epoch to epoch. A pair with unique lengths occurs equally often in each epoch.
+    turns from epoch to epoch. A pair that shares its lengths and visits with no other occurs
+    equally often in each epoch; with less than one visit, that may be never.
 
     Args:
         visits: Mean number of times that each pair occurs in an epoch: (N,), at least 0.

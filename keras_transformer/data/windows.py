@@ -39,11 +39,11 @@ class Windows:
 
     def __init__(
         self,
-        ids: Sequence[int],
+        ids: Sequence[int] | np.ndarray,
         length: int,
         rows: int,
         seed: int = 0,
-        starts: Sequence[int] | None = None,
+        starts: Sequence[int] | np.ndarray | None = None,
     ):
         for name, value in dict(length=length, rows=rows).items():
             require_whole(name, value, 1)
@@ -124,10 +124,10 @@ class PackedRows:
             require_whole(name, value, 1)
         lengths = documents.lengths
         if not len(lengths) or lengths.min() < 2 or lengths.max() > length + 1:
-            sizes = f"{lengths.min()} to {lengths.max()}" if len(lengths) else "none"
+            shown = f"{lengths.min()} to {lengths.max()}" if len(lengths) else "none"
             raise ValueError(
                 f"documents must be one or more, with at least two tokens each and at most "
-                f"length + 1 = {length + 1}, got {sizes}"
+                f"length + 1 = {length + 1}, got {shown}"
             )
         self.length, self.rows, self.seed = length, rows, seed
         self._documents, self._counted = documents, counted
@@ -191,7 +191,8 @@ def packed(documents: Sequence[Sequence[int]], length: int) -> Batch:
     """Pack several documents into each row; segment numbers keep them apart in attention.
 
     Args:
-        documents: Token ids of each document, at least two; cut to `length` + 1 ids.
+        documents: Token ids of each document, at least two ids; longer documents are truncated to
+            `length` + 1 ids.
         length: Row length T.
 
     Returns:

@@ -42,8 +42,7 @@ class ZstandardFile(io.RawIOBase):
         """Fill the buffer with decompressed bytes; return their number, 0 at the end.
 
         Raises:
-            EOFError: If the file ends inside a frame.
-            ValueError: If the file is corrupt.
+            EOFError: If the file ends inside a frame or is corrupt.
         """
         while not self._rest:
             packed = self._frame.unused_data if self._frame and self._frame.eof else b""

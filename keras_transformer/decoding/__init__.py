@@ -8,13 +8,14 @@ at a position stays in slot k of that position, and `ancestors_BKM` gives, for e
 position, the slot of its own hypothesis. So the state is never reordered. With one beam, the
 ancestors are None.
 
-Four words for numbers:
+Three words for numbers:
 
-- position: of a token in its sequence, from 0. A step gets the position of its tokens as `index`;
-  a search gets as `index` the position of the first token to choose, and token i is at `index` + i.
-- slot: of a beam, k, at one position.
-- place, in a cache: s K + k, for position s and slot k; modulo its size if the cache is a ring.
-- place, in a shortlist: of an id in the list of allowed ids of its row.
+- position: number of a token in its sequence, from 0. A step gets the position of its tokens as
+  `index`; a search gets as `index` the position of the first token to choose, and token i is at
+  position `index` + i.
+- slot: number k of a beam, from 0 to K - 1, at one position.
+- place: index in a cache, s K + k for position s and slot k; modulo its size if the cache is a
+  ring.
 
 A constraint decides at each step which tokens may follow, from a state of its own. It is an object
 with `allowed(state, vocab_size) -> boolean (..., V)` and `advance(state, token_ids) -> state`. All

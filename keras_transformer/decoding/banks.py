@@ -20,20 +20,20 @@ def with_proposals(
 
     Args:
         phrases: The constraint.
-        state: Its state, of each beam.
+        state: State of the constraint, for each beam.
         values_BKW: The highest logits of each beam.
         tokens_BKW: The tokens that have them.
         logits_BKV: All logits.
 
     Returns:
-        Logits and tokens (B, K, W + F), each token once; the logit of a token that may not be
-        taken is `IMPOSSIBLE`.
+        Logits and tokens (B, K, W + F), F the number of forms of phrases. The logit of a repeated
+        token, or of one that may not be taken, is `IMPOSSIBLE`.
     """
     needed_BKF = phrases.proposals(state)
     value_BKF = gather(logits_BKV, quick.maximum(needed_BKF, 0), axis=2)
     ids_BKC = quick.concatenate([tokens_BKW, needed_BKF], axis=2)
     values_BKC = quick.concatenate([values_BKW, quick.cast(value_BKF, "float32")], axis=2)
-    # A token that several forms need, or that is among the best, counts where it comes first.
+    # Several forms may need the same token, or one of the best: only its first occurrence counts.
     size = quick.shape(ids_BKC)[2]
     same_BKCC = ops.equal(ops.expand_dims(ids_BKC, 3), ops.expand_dims(ids_BKC, 2))
     is_earlier_CC = ops.arange(size)[:, None] > ops.arange(size)[None]

@@ -29,17 +29,18 @@ def beam_search(
     of 0.6.
 
     Args:
-        step: Takes token ids (B, K), the state, their position and the ancestors (B, K, M) of the
-            beams; returns logits (B, K, V) and the state. M is the number of all positions; the
-            ancestors hold the slot of each position up to this one, and -1 for later ones.
+        step: Takes token ids (B, K), the state, the position of these tokens and the ancestors
+            (B, K, M) of the beams; returns logits (B, K, V) and the state. M is the number of all
+            positions. The ancestors hold a hypothesis's slot at each position up to this one, then
+            -1.
         search: Options of the search; K is `beam_size`. A score is the sum of log-probabilities
             divided by ((5 + |Y|) / 6)^alpha, with `length_penalty` as alpha. If `num_hypotheses`
             is set, a row ends as soon as that many hypotheses score higher than any unfinished one
-            can still reach; the remaining ones may then differ. `scoring="transformers"` follows
-            that library (5.23): the divisor is |Y|^alpha, a row continues until the worst of its
-            finished hypotheses is no worse than any unfinished one, forced tokens, including EOS
-            at the limit, cost nothing, and the repetition penalty changes log-probabilities, not
-            logits. With `early_stopping`, a row ends when `beam_size` hypotheses have finished.
+            can still reach; the remaining ones may then differ. With `early_stopping`, a row ends
+            when `beam_size` hypotheses have finished. `scoring="transformers"` follows that library
+            (5.23): the divisor is |Y|^alpha. A row continues until its worst finished hypothesis is
+            no worse than any unfinished one. Forced tokens, including EOS at the limit, add 0 to
+            the score. The repetition penalty changes log-probabilities, not logits.
         logits_BV, state: See `greedy_loop`.
         sequences: Other arguments of `greedy_loop`, except those of sampling.
 
@@ -82,7 +83,7 @@ def beam_loop(
     alive = {
         "state": state,
         "forced_BL": rules.forced(length, max_lengths_B, prefix_BP),
-        # The search starts from one beam.
+        # All beams are equal at first, so only the first one counts.
         "total_BK": quick.where(quick.arange(beam_size, dtype="int32") == 0, 0.0, none_BK),
         "ids_BKL": no_ids_BKL,
     }
@@ -217,9 +218,9 @@ class _Beams:
             allowed_BKV = quick.where(may_BKV, quick.cast(logits_BKV, "float32"), IMPOSSIBLE)
         if rules.search.suppress_tokens or rules.search.begin_suppress_tokens:
             allowed_BKV = quick.cast(allowed_BKV, "float32")
-            allowed_BKV = rules.allowed(allowed_BKV, alive["forced_BL"], i, self.vocab_size)
+            allowed_BKV = rules.suppress(allowed_BKV, alive["forced_BL"], i, self.vocab_size)
         if rules.search.no_repeat_ngram_size:
-            beams, past_BKP = logits_BKV.shape[1], alive.get("past")  # one in the first turn
+            beams, past_BKP = logits_BKV.shape[1], alive.get("past")  # 1 beam in the first turn
             past_BKP = None if past_BKP is None else past_BKP[:, :beams]
             repeats_BKR = rules.repeats(alive["ids_BKL"][:, :beams], i, past_BKP)
             allowed_BKV = forbid(quick.cast(allowed_BKV, "float32"), repeats_BKR, IMPOSSIBLE)

@@ -11,13 +11,15 @@ from keras_transformer.backend import quick, row_loop
 def decode_frames(
     step: Callable, frames_BR: Any, stop_B: Any, state: Any, length: Any
 ) -> tuple[Any, Any]:
-    """Predict frames from frames until each row stops (Li et al. 2019, section 3.6).
+    """Predict each group of frames from the one before it, until each row stops.
+
+    (Li et al. 2019, section 3.6.)
 
     Args:
         step: `step(frames_BR, state, index) -> frames_BR, stop_B, state`, which predicts the next
             position from the values at position `index`.
-        frames_BR: Values of the first position.
-        stop_B: Logit that the first position is the last one.
+        frames_BR: Values of the first position, R in all: the frames of its group.
+        stop_B: Logits that the first position is the last one; a row stops above 0.
         state: Tree of tensors with B rows.
         length: L, maximum number of positions.
 

@@ -67,8 +67,8 @@ def greedy_loop(
             no prefix.
         choose: `choose(log_probs_BV, uniform_B) -> token ids (B,)`; None: argmax.
         uniforms_BL: Random numbers for `choose`, one per row and token.
-        past_BP: Tokens that precede the search, -1 for none, which count for the repetition
-            penalty and repeated sequences; None: there are none.
+        past_BP: Tokens that precede the search, -1 for none. They count for the repetition penalty
+            and `no_repeat_ngram_size`. None: there are none.
         constraint: Constraint as described in `keras_transformer.decoding`. It must always allow
             at least one token that is not otherwise forbidden. Forced tokens are taken even if it
             does not allow them. None: no constraint.
@@ -129,8 +129,8 @@ class _Greedy:
             logits_BV = rules.penalized(logits_BV, alive["seen"])
         log_z_B1 = quick.logsumexp(logits_BV, axis=-1, keepdims=True)
         forced_B = rules.best_end(at(alive["forced_BL"], i), logits_BV)
-        allowed_BV = self._allowed(logits_BV, forced_B, alive)
-        allowed_BV = rules.allowed(allowed_BV, alive["forced_BL"], i, self.vocab_size)
+        allowed_BV = self._masked(logits_BV, forced_B, alive)
+        allowed_BV = rules.suppress(allowed_BV, alive["forced_BL"], i, self.vocab_size)
         if rules.search.no_repeat_ngram_size:
             repeats_BR = rules.repeats(results["ids_BL"], i, alive.get("past"))
             allowed_BV = forbid(allowed_BV, repeats_BR, IMPOSSIBLE)
@@ -145,8 +145,8 @@ class _Greedy:
             value_B = quick.where(forced_B >= 0, 0.0, value_B)
         return chosen_B, value_B
 
-    def _allowed(self, logits_BV, forced_B, alive):
-        """Return the logits, with tokens that may not be taken made impossible."""
+    def _masked(self, logits_BV, forced_B, alive):
+        """Return the logits without banned ids, early EOS, and what the constraint excludes."""
         rules, ids_V = self.rules, quick.arange(self.vocab_size, dtype="int32")
         banned_V = quick.zeros((self.vocab_size,), dtype="float32")
         banned_V = sum((quick.cast(ids_V == x, "float32") for x in rules.never), banned_V)
@@ -169,7 +169,7 @@ class _Greedy:
         return done_B | self.rules.is_end(chosen_B), results
 
     def advance(self, chosen_B, alive):
-        """Return what only the loop needs, for the next turn."""
+        """Return `alive` for the next turn, with the chosen tokens."""
         alive = {**alive, "token_B1": chosen_B[:, None]}
         if self.rules.constraint is not None:
             alive["constraint"] = self.rules.constraint.advance(alive["constraint"], chosen_B)

@@ -1,4 +1,7 @@
-"""The loop of a search in its parts, which are functions of tensors."""
+"""A search as three parts: its initial state, the body of its loop, its result.
+
+The body and the result are pure functions of tensors, so they can be compiled once and reused.
+"""
 
 from __future__ import annotations
 

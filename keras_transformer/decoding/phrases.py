@@ -64,10 +64,10 @@ class Phrases:
         phrase = np.full((rows, num_forms), _NONE, "int32")
         least = np.zeros((rows, num_forms), "int32")
         for row, forms in enumerate(flat):
-            for place, (number, ids) in enumerate(forms):
-                tokens[row, place, : len(ids)], phrase[row, place] = ids, number
-                if place == 0 or forms[place - 1][0] != number:
-                    least[row, place] = min(map(len, phrases[row][number]))
+            for j, (number, ids) in enumerate(forms):
+                tokens[row, j, : len(ids)], phrase[row, j] = ids, number
+                if j == 0 or forms[j - 1][0] != number:
+                    least[row, j] = min(map(len, phrases[row][number]))
             if least[row].sum() >= limits[row]:
                 raise ValueError(
                     f"phrases must fit into {limits[row]} tokens with EOS, the longest "
@@ -93,8 +93,8 @@ class Phrases:
         others = ops.where(goes_on_F, *(_total(x, state) for x in (self._unmet(state), needed_F)))
         rest_F = self._length(state) - state["matched"]
         least_F = ops.max(_by_phrase(state["least"], state["phrase"]), axis=-1)
-        fits_F = rest_F + others - least_F < ops.expand_dims(state["steps"], -1)
-        return ops.where(needed_F & (fits_F | ~self._is_tight(state)), next_F, _NONE)
+        has_room_F = rest_F + others - least_F < ops.expand_dims(state["steps"], -1)
+        return ops.where(needed_F & (has_room_F | ~self._is_tight(state)), next_F, _NONE)
 
     def fits(self, state: dict[str, Any], token_ids: Any, proposed: Any) -> Any:
         """Return which tokens (..., C) may be taken; `proposed` tells which are proposals."""
@@ -143,8 +143,8 @@ class Phrases:
     def _next(self, state):
         tokens_FN = self._tokens(state)
         longest = quick.shape(tokens_FN)[-1]
-        place_F1 = quick.expand_dims(quick.minimum(state["matched"], longest - 1), -1)
-        next_F = gather(tokens_FN, place_F1, axis=len(tokens_FN.shape) - 1)[..., 0]
+        index_F1 = quick.expand_dims(quick.minimum(state["matched"], longest - 1), -1)
+        next_F = gather(tokens_FN, index_F1, axis=len(tokens_FN.shape) - 1)[..., 0]
         return ops.where(state["matched"] < longest, next_F, _NONE)
 
     def _is_whole(self, state):
@@ -158,7 +158,7 @@ class Phrases:
         return ops.logical_not(state["met"])
 
     def _needed(self, state):
-        """Return which forms are of phrases that are not met, and of which no form is spelled."""
+        """Return which forms belong to phrases that are not met and have no whole form yet."""
         whole_F = ops.any(_by_phrase(self._is_whole(state), state["phrase"]), axis=-1)
         return self._unmet(state) & ~whole_F
 

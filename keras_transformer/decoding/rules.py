@@ -16,7 +16,7 @@ from keras_transformer.decoding.phrases import Phrases
 from keras_transformer.search import SearchOptions
 
 IMPOSSIBLE = -1e9  # log-probability of a forbidden token; finite, so that sums are not NaN
-# Codes of `Rules.forced`, all below 0. `LAST` and lower codes: the row ends with this token.
+# Codes of `Rules.forced`, below all token ids. `LAST` and lower codes end the row.
 FREE = -1  # any token
 NOT_EOS = -2  # any token but EOS
 LAST = -3  # any token, and the row ends
@@ -40,7 +40,8 @@ def penalize_repetition(logits: Any, seen: Any, penalty: Any) -> Any:
     """Return logits (..., V) that make the tokens seen earlier (..., V) less probable.
 
     Positive logits are divided by `penalty` and negative ones multiplied by it, as in
-    `transformers`; Keskar et al. 2019, section 4.1, divide all, which raises negative logits.
+    `transformers`; Keskar et al. 2019, section 4.1, divide all, which raises negative logits. With
+    a penalty of 1 nothing changes.
     """
     less = quick.where(logits > 0, logits / penalty, logits * penalty)
     return quick.where(seen, less, logits)
@@ -61,13 +62,16 @@ class Rules:
         """Padding and the banned ids, except EOS ids: Whisper pads with its EOS."""
         return tuple(x for x in (self.pad_id, *self.banned_ids) if x not in self.eos_ids)
 
-    def allowed(self, values: Any, forced_BL: Any, i: Any, vocab_size: int) -> Any:
+    def suppress(self, values: Any, forced_BL: Any, i: Any, vocab_size: int) -> Any:
         """Return values (B, ..., V) in which suppressed tokens are impossible.
+
+        These are `suppress_tokens` always, and `begin_suppress_tokens` at the first token that is
+        not forced.
 
         Args:
             values: Logits or log-probabilities.
             forced_BL: What `forced` returned.
-            i: The position.
+            i: Number of the token, from 0.
             vocab_size: V.
         """
         always, first = self.search.suppress_tokens, self.search.begin_suppress_tokens
@@ -105,21 +109,29 @@ class Rules:
         return length_penalty_factor(length, self.search.length_penalty, self.search.scoring)
 
     def forced(self, length: Any, max_lengths_B: Any, prefix_BP: Any) -> Any:
-        """Return the token that each row must take at each position: (B, L).
+        """Return what each row must take as token i: (B, L) int32, token ids or codes.
 
-        A token of the row's prefix, or EOS at its limit; elsewhere a code below 0, which forces no
-        token: `NOT_EOS` up to the minimum length, then `FREE`. Without `forced_eos` the row ends at
-        its limit with any token: `LAST`, or `LAST_NOT_EOS`.
+        A row must take the tokens of its prefix, and with `forced_eos` EOS as its last token. All
+        other entries are codes, which force no token:
+
+        - `FREE`; or `NOT_EOS` before the minimum length.
+        - Without `forced_eos`, at the row's limit: `LAST`; or `LAST_NOT_EOS` before the minimum
+          length.
+
+        Args:
+            length: L.
+            max_lengths_B: Maximum tokens of each row, EOS included.
+            prefix_BP: Prefix of each row, padded with `pad_id`; None: no prefix.
         """
-        places_L = quick.arange(length, dtype="int32")
-        free_L = quick.where(places_L < self.search.min_length, NOT_EOS, FREE)
+        indices_L = quick.arange(length, dtype="int32")
+        free_L = quick.where(indices_L < self.search.min_length, NOT_EOS, FREE)
         # The sum: `FREE` becomes `LAST`, and `NOT_EOS` becomes `LAST_NOT_EOS`.
         end = self.eos_ids[0] if self.search.forced_eos else free_L + (LAST - FREE)
         if prefix_BP is None:
-            return quick.where(places_L + 1 >= max_lengths_B[:, None], end, free_L)
+            return quick.where(indices_L + 1 >= max_lengths_B[:, None], end, free_L)
         is_token_BP = quick.cast(quick.not_equal(prefix_BP, self.pad_id), "int32")
         limits_B = quick.maximum(max_lengths_B, quick.sum(is_token_BP, axis=1) + 1)
-        forced_BL = quick.where(places_L + 1 >= limits_B[:, None], end, free_L)
+        forced_BL = quick.where(indices_L + 1 >= limits_B[:, None], end, free_L)
         rows, prefix_length = quick.shape(prefix_BP)
         rest = quick.full((rows, length - prefix_length), self.pad_id, dtype="int32")
         prefix_BL = quick.concatenate([quick.cast(prefix_BP, "int32"), rest], axis=1)
@@ -144,9 +156,9 @@ class Rules:
         if self.search.repetition_penalty != 1.0:
             history["seen"] = quick.cast(quick.zeros_like(logits_BV), "bool")
             if past_BP is not None:
-                places_V = quick.arange(quick.shape(logits_BV)[-1], dtype="int32")
-                is_one_BPV = quick.expand_dims(past_BP, -1) == places_V
-                history["seen"] = keras.ops.any(is_one_BPV, axis=1)
+                ids_V = quick.arange(quick.shape(logits_BV)[-1], dtype="int32")
+                is_past_BPV = quick.expand_dims(past_BP, -1) == ids_V
+                history["seen"] = keras.ops.any(is_past_BPV, axis=1)
         if self.search.no_repeat_ngram_size and past_BP is not None:
             history["past"] = quick.cast(past_BP, "int32")
         return history
@@ -161,14 +173,15 @@ class Rules:
         return penalize_repetition(logits, seen, self.search.repetition_penalty)
 
     def repeats(self, ids_L: Any, i: Any, past_P: Any = None) -> Any:
-        """Return the tokens (..., R) that would complete a repeated sequence; -1 for none.
+        """Return the tokens that would complete a repeated n-gram; -1 for none.
 
         Args:
             ids_L: The tokens so far (..., L).
-            i: Number of these tokens.
+            i: Number of these tokens; the rest of `ids_L` is ignored.
             past_P: Tokens that precede them (..., P), -1 for none; None: there are none.
 
-        R is L + P + 1.
+        Returns:
+            (..., R), R = L + P + 1.
         """
         if past_P is not None:
             i = i + quick.shape(past_P)[-1]
@@ -179,9 +192,9 @@ class Rules:
         none = quick.zeros_like(ids_L[..., :1]) - 1
         ids = quick.concatenate([ids_L, *[none] * size], axis=-1)
         may_follow = quick.arange(count, dtype="int32") + before < i
-        places = quick.arange(count + before, dtype="int32")
+        indices = quick.arange(count + before, dtype="int32")
         for k in range(before):
-            last = quick.sum(quick.where(places == i - before + k, ids, 0), axis=-1)
+            last = quick.sum(quick.where(indices == i - before + k, ids, 0), axis=-1)
             may_follow = may_follow & (ids[..., k : k + count] == quick.expand_dims(last, -1))
         return quick.where(may_follow, ids[..., before : before + count], -1)
 
@@ -197,8 +210,8 @@ class Rules:
 
 def with_token(seen: Any, token: Any) -> Any:
     """Return `seen` (..., V), boolean, in which `token` (...) is marked, too."""
-    places_V = quick.arange(quick.shape(seen)[-1], dtype="int32")
-    return seen | (places_V == quick.expand_dims(token, -1))
+    ids_V = quick.arange(quick.shape(seen)[-1], dtype="int32")
+    return seen | (ids_V == quick.expand_dims(token, -1))
 
 
 def pick(x_BC: Any, choice_BK: Any) -> Any:

@@ -52,8 +52,8 @@ def sampler(
 
     def choose(log_probs_BV, uniform_B):
         size = log_probs_BV.shape[-1]
-        sorted_BK, tokens_BK = ops.top_k(log_probs_BV / temperature, min(top_k or size, size))
-        return _drawn(sorted_BK, tokens_BK, uniform_B, top_p, min_p, epsilon_cutoff)
+        sorted_BC, tokens_BC = ops.top_k(log_probs_BV / temperature, min(top_k or size, size))
+        return _drawn(sorted_BC, tokens_BC, uniform_B, top_p, min_p, epsilon_cutoff)
 
     return choose
 
@@ -78,20 +78,20 @@ def sample_rows(
     return _drawn(sorted_BV, tokens_BV, uniform_B, *limits)
 
 
-def _drawn(sorted_BK, tokens_BK, uniform_B, top_p, min_p, epsilon_cutoff):
-    """Return a token of each row; logits and tokens are sorted by probability."""
+def _drawn(sorted_BC, tokens_BC, uniform_B, top_p, min_p, epsilon_cutoff):
+    """Return a token of each row; logits and tokens (B, C) are sorted by probability."""
     # Keras warns about a softmax over an axis of size 1.
-    probs_BK = ops.ones_like(sorted_BK) if sorted_BK.shape[-1] == 1 else ops.softmax(sorted_BK)
-    up_to_BK = ops.cumsum(probs_BK, axis=-1)
+    probs_BC = ops.ones_like(sorted_BC) if sorted_BC.shape[-1] == 1 else ops.softmax(sorted_BC)
+    up_to_BC = ops.cumsum(probs_BC, axis=-1)
     # A token is in the nucleus if more probable ones do not reach top_p: the first always is.
-    probs_BK = ops.where(up_to_BK - probs_BK < top_p, probs_BK, 0.0)
-    probs_BK = ops.where(probs_BK >= min_p * probs_BK[:, :1], probs_BK, 0.0)
-    least_B1 = epsilon_cutoff * ops.sum(probs_BK, axis=-1, keepdims=True)
-    probs_BK = ops.where(probs_BK >= ops.minimum(least_B1, probs_BK[:, :1]), probs_BK, 0.0)
-    up_to_BK = ops.cumsum(probs_BK, axis=-1)
-    drawn_B1 = uniform_B[:, None] * up_to_BK[:, -1:]
+    probs_BC = ops.where(up_to_BC - probs_BC < top_p, probs_BC, 0.0)
+    probs_BC = ops.where(probs_BC >= min_p * probs_BC[:, :1], probs_BC, 0.0)
+    least_B1 = epsilon_cutoff * ops.sum(probs_BC, axis=-1, keepdims=True)
+    probs_BC = ops.where(probs_BC >= ops.minimum(least_B1, probs_BC[:, :1]), probs_BC, 0.0)
+    up_to_BC = ops.cumsum(probs_BC, axis=-1)
+    drawn_B1 = uniform_B[:, None] * up_to_BC[:, -1:]
     # Inverse of the cumulative distribution, at most the last nucleus token despite rounding.
-    place_B = ops.sum(ops.cast(up_to_BK <= drawn_B1, "int32"), axis=-1)
-    last_B = ops.sum(ops.cast(probs_BK > 0, "int32"), axis=-1) - 1
-    place_B = ops.minimum(place_B, last_B)
-    return gather(tokens_BK, place_B[:, None], axis=1)[:, 0]
+    index_B = ops.sum(ops.cast(up_to_BC <= drawn_B1, "int32"), axis=-1)
+    last_B = ops.sum(ops.cast(probs_BC > 0, "int32"), axis=-1) - 1
+    index_B = ops.minimum(index_B, last_B)
+    return gather(tokens_BC, index_B[:, None], axis=1)[:, 0]

@@ -7,7 +7,7 @@ from typing import Any
 
 from keras import ops
 
-NONE = -1  # the id of places without a token
+NONE = -1  # fills the list of a row that may use fewer tokens than A
 
 
 def allowed_ids(
@@ -22,8 +22,8 @@ def allowed_ids(
     Args:
         source_ids_BS: Source ids.
         candidates_VN: Target ids for each source id, padded with -1.
-        frequent_F: Target ids for every row.
-        special_ids: Ids that every row begins with, in this order.
+        frequent_F: Target ids that every row may use.
+        special_ids: First ids of every row's list, in this order.
         prefix_BP: Further ids of each row; None: no others.
     """
     rows = ops.shape(source_ids_BS)[0]
@@ -43,6 +43,6 @@ def allowed_ids(
 
 
 def places_of(ids_BP: Any, allowed_BA: Any) -> Any:
-    """Return the place (B, P), int32, of each id among the allowed ones of its row."""
+    """Return the index (B, P), int32, of each id in its row's list of allowed ids."""
     same_BPA = ops.equal(ops.expand_dims(ids_BP, 2), ops.expand_dims(allowed_BA, 1))
     return ops.cast(ops.argmax(ops.cast(same_BPA, "int32"), axis=-1), "int32")

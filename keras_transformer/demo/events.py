@@ -46,7 +46,7 @@ class Events(Draw):
         first, last = verb.governs[0], verb.governs[-1]
         if first in ("to", "in"):
             return [self.place(verb.roles, first == "to")._replace(slot="direction")]
-        governed = last != first != "dat"  # a preposition and its case
+        governed = last != first != "dat"  # by a preposition
         role = self.pick(verb.roles)
         if role == "PERSON":
             phrase = self.somebody(last, who)

@@ -21,7 +21,8 @@ NOUNS = lexicon.NOUNS_BY_ROLE
 PEOPLE, KIN, GOODS = NOUNS["person"], NOUNS["kin"] + NOUNS["folks"], NOUNS["goods"]
 NAMES = WORDS["women"] + WORDS["men"]
 SPEAKERS = [possessive(row, row) for row in ("I", "you", "we")]
-NOBODYS = {"beast", "hear", "attend", "draw", "wait", "sing", "tell"}  # roles without owners
+# Roles of nouns without possessors.
+NOBODYS = {"beast", "hear", "attend", "draw", "wait", "sing", "tell"}
 PATIENCE = 10_000  # number of draws without a new result after which a rule counts as exhausted
 MINUTES = (0, 0, 0, 15, 30, 30, 45, 5, 10, 20, 40, 50, 55)
 
@@ -251,6 +252,6 @@ class Draw(Random):
             return Phrase(f"in {count} {unit}", f"in {zahl} {einheit}", "time")
         if "clock" in uses and self.random() < 0.5 and (chance < 0.3 or not far):
             clock = inflection.clock(self.whole(1, 12), self.pick(MINUTES))
-            day = (english, german) if self.random() < 0.7 else ("", "")
-            english, german = both(day, clock)
+            date = (english, german) if self.random() < 0.7 else ("", "")
+            english, german = both(date, clock)
         return Phrase(english, german, "time")

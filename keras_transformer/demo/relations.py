@@ -57,16 +57,17 @@ def linked_pairs(relation: str, count: int, seed: int = 0) -> list[Linked]:
 
 def _linked(pair: Pair) -> Linked:
     """Return a marked sentence without its marks, and the positions of the marked words."""
-    (english, english_link), (german, german_link) = map(_unmarked, pair)
+    (english, (dependent, head)), (german, german_link) = map(_unmarked, pair)
+    english_link = (None if dependent < 0 else dependent, head)
     return Linked(english, german, english_link, german_link)
 
 
-def _unmarked(text: str) -> tuple[str, tuple[int | None, int]]:
-    """Return a text without marks, and the starts of the dependent word (or None) and its head."""
+def _unmarked(text: str) -> tuple[str, tuple[int, int]]:
+    """Return a text without marks, and the starts of the dependent word (or -1) and its head."""
     dependent = text.replace(HEAD, "").find(DEPENDENT)
     head = text.replace(DEPENDENT, "").index(HEAD)
     plain = text.replace(HEAD, "").replace(DEPENDENT, "")
-    return plain, (None if dependent < 0 else dependent, head)
+    return plain, (dependent, head)
 
 
 def separable(draw: Events) -> Pair:

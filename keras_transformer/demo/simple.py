@@ -48,7 +48,7 @@ def told(draw: Events) -> Pair:
     if draw.random() < 0.3:
         noun, verbs = draw.pick(ANIMALS), POOLS["animal"]
         who = noun_phrase(draw.pick(("the", "a")), draw.suited(noun, 0.5), noun)
-    if who.english_row not in ("he", "she", "it"):  # avoid "they read": present or past?
+    if who.english_row not in ("he", "she", "it"):  # "they read" may be past
         verbs = [verb for verb in verbs if verb.english[0] != verb.english[2]]
     clause = draw.event(who, verb=draw.pick(verbs), negated=draw.random() < 0.1)
     return question_or_statement(draw, clause, 0.15)

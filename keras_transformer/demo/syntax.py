@@ -36,7 +36,7 @@ class Phrase(NamedTuple):
     about: Noun | str | None = None
 
     def after(self, preposition: str) -> Phrase:
-        """Return the phrase with an English preposition before it; "": without."""
+        """Return the phrase with an English preposition before it; with "", the same phrase."""
         return self._replace(english=join(preposition, self.english))
 
 
@@ -236,7 +236,7 @@ class Clause:
         """Return a subordinate clause, after a conjunction, question word or relative pronoun.
 
         Args:
-            english, german: This word in each language.
+            english, german: The word that introduces the clause, in each language; "": none.
         """
         words = self.main()[0]
         return join(english, words), join(german, *self.german_field(), self.german_verb()[2])

@@ -1,4 +1,4 @@
-"""Training on several devices and in several processes: processes, places, layouts."""
+"""Training on several devices and processes: ranks, connections, layouts of weights."""
 
 from keras_transformer.distribution.devices import Spread, distribute, gather
 

@@ -18,7 +18,8 @@ class Spread:
     """Division of the batches of a run among devices and processes.
 
     Args:
-        data: Number of parts of each batch, whose rows must be a multiple of it.
+        data: Number of parts of each batch. The number of rows must be a multiple of it, except
+            with TensorFlow, see `mirrored`.
         part: Which rows of a batch this process makes: (0, 1) makes all, (1, 2) the second half.
     """
 
@@ -90,7 +91,7 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
 
 
 def gather() -> None:
-    """End what `distribute` began: models made from now on use this process alone."""
+    """Undo `distribute`: models made from now on use one device, and this process alone."""
     keras.distribution.set_distribution(None)
     unmirrored()
     if processes.current().count > 1:

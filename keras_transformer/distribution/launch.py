@@ -14,7 +14,7 @@ from keras_transformer.config import require_whole
 from keras_transformer.system.ports import free_port
 
 _SAVING = 300.0  # seconds from a signal to SIGKILL, in which a run saves its state
-_PATIENCE = 30.0  # the same, after a process has failed
+_PATIENCE = 30.0  # seconds from the failure of a process until the others are killed
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
 # A program that replaces itself by a command, which Linux kills when the launcher ends
 # (PR_SET_PDEATHSIG).

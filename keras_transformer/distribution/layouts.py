@@ -67,12 +67,13 @@ def axes_of(
 
 
 class MeshLayout(keras.distribution.ModelParallel):
-    """Batches split over the data axis, weights split by `axes_of`.
+    """A Keras distribution that splits batches over the data axis, and weights by `axes_of`.
 
     Args:
         mesh: A device mesh with the axes "data" and "model".
         shard_weights: Whether matrices are split over the data axis, too.
-        parts: Number of parts of a batch that processes make; each passes its own to `fit`.
+        parts: Number of parts of a batch that are made by different processes, each of which
+            passes its own part to `fit`; 1: each process passes whole batches.
     """
 
     def __init__(self, mesh: keras.distribution.DeviceMesh, shard_weights: bool, parts: int = 1):

@@ -16,7 +16,8 @@ def mirrored(data: int = -1) -> Any:
 
     The devices are the GPUs, or without any the logical CPUs, of this process. Each gets the same
     number of rows of a batch, except that the last get fewer if `data` does not divide the rows;
-    all must get one. `LabelSmoothedCrossentropy` is the mean over the tokens of the whole batch.
+    each must get at least one. `LabelSmoothedCrossentropy` is the mean over the tokens of the whole
+    batch.
 
     Args:
         data: Number of devices, the first ones; -1: all.

@@ -28,7 +28,7 @@ class Place:
 
     index: int = 0
     count: int = 1
-    address: str | None = None
+    address: str = ""
     local: int | None = None
 
     def __post_init__(self):
@@ -36,7 +36,7 @@ class Place:
         accepted = f"from 0 to {self.count - 1}"
         require(0 <= self.index < self.count, "process index", self.index, accepted)
         if self.count > 1:
-            match = re.fullmatch(r"\S+:\d+", self.address or "")
+            match = re.fullmatch(r"\S+:\d+", self.address)
             require(match, "address of process 0", self.address, "host:port")
 
 
@@ -100,5 +100,5 @@ def _whole(environ, name):
 
 def _first(hosts):
     """Return the first of several hosts: "a:1,b:1", or Slurm's "node[03-05,08],other"."""
-    first = re.match(r"([^,\[]*)(?:\[(\w+)[^\]]*\])?", hosts.strip())
-    return first[1] + (first[2] or "")
+    name, number = re.findall(r"([^,\[]*)(?:\[(\w+)[^\]]*\])?", hosts.strip())[0]
+    return name + number

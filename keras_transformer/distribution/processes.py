@@ -46,7 +46,8 @@ class Processes:
         count: Number of processes.
 
     Raises:
-        TimeoutError: If a process has not come in time, or two came with one index; names them.
+        TimeoutError: If a process has not come in time, or one has a wrong index or the index of
+            another; the message names it.
         OSError: If process 0 cannot listen at its ports.
     """
 
@@ -183,7 +184,7 @@ class Processes:
 
 
 class _Connection:
-    """A connection that carries lines of JSON."""
+    """A TCP connection on which both sides send JSON values, one per line."""
 
     def __init__(self, connection: socket.socket, seconds: float):
         self._socket = connection
@@ -295,6 +296,6 @@ def _share_seed(team):
 # Runs before JAX's handler, which waits for the other processes: they learn that this one ends.
 @atexit.register
 def leave() -> None:
-    """Close the connections to the other processes."""
+    """Undo `join`: close the connections to the other processes."""
     while len(_joined) > 1:
         _joined.pop().close()

@@ -129,7 +129,9 @@ def measured(
     }
 
 
-def _filled(pairs, hypotheses):
+def _filled(
+    pairs: Sequence[tuple[str, str]], hypotheses: Sequence[str]
+) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the pairs that are not empty on both sides, and their translations."""
     same_number(pairs, hypotheses)
     filled = [i for i, pair in enumerate(pairs) if any(map(str.strip, pair))]

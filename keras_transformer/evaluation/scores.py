@@ -159,7 +159,10 @@ def rouge(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, flo
 
 
 def table(metrics: Mapping[str, Any]) -> str:
-    """Return metrics as lines of text: aligned names, and numbers with two decimals or digits."""
+    """Return metrics as lines of text: aligned names and values.
+
+    Floats have two decimals, those below 0.01 two significant digits.
+    """
     width = max(map(len, metrics), default=0)
     lines = []
     for name, value in metrics.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sacrebleu
 from sacrebleu.significance import PairedTest
@@ -123,15 +124,13 @@ def _scores(named, references, test, samples, tokenize, language):
     del results["System"]  # the names of the systems, in order
     return [
         {
-            "BLEU" if metric == "BLEU" else "chrF": Compared(
-                *_facts(row[i]), str(signatures[metric])
-            )
+            "BLEU" if metric == "BLEU" else "chrF": _compared(row[i], signatures[metric])
             for metric, row in results.items()
         }
         for i in range(len(named))
     ]
 
 
-def _facts(result):
-    numbers = result.score, result.ci, result.p_value
-    return [None if x is None else float(x) for x in numbers]
+def _compared(result: Any, signature: Any) -> Compared:
+    interval, p_value = (None if x is None else float(x) for x in (result.ci, result.p_value))
+    return Compared(float(result.score), interval, p_value, str(signature))

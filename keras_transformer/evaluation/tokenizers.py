@@ -47,7 +47,7 @@ def tokenizer_of(language: str | None, texts: Iterable[str] = ()) -> str:
     return _OF_LANGUAGE.get(main) or _of_texts(texts)
 
 
-def _of_texts(texts):
+def _of_texts(texts: Iterable[str]) -> str:
     """Return the tokenizer for the script that most letters of the texts are in."""
     counts: Counter[str] = Counter()
     letters = (letter for text in texts for letter in text if letter.isalpha())

@@ -1,10 +1,11 @@
-"""Export of translators to other formats: SavedModel, CTranslate2, ONNX, Hugging Face."""
+"""Export of models to other formats: SavedModel, CTranslate2, ONNX, Hugging Face, GGUF."""
 
 from __future__ import annotations
 
 from keras_transformer.export.ctranslate2 import ctranslate2
+from keras_transformer.export.gguf import gguf
 from keras_transformer.export.hugging_face import hugging_face
 from keras_transformer.export.onnx import onnx
 from keras_transformer.export.saved_model import saved_model
 
-__all__ = ["ctranslate2", "hugging_face", "onnx", "saved_model"]
+__all__ = ["ctranslate2", "gguf", "hugging_face", "onnx", "saved_model"]

@@ -31,8 +31,8 @@ def ctranslate2(
     source = SentencePieceProcessor("served/grammar/source.spm")
     target = SentencePieceProcessor("served/grammar/target.spm")
     tokens = source.encode("The old man loves the dog.", out_type=str) + ["</s>"]
-    found = Translator("served/grammar").translate_batch([tokens], beam_size=4)
-    print(target.decode_pieces(found[0].hypotheses[0]))
+    results = Translator("served/grammar").translate_batch([tokens], beam_size=4)
+    print(target.decode_pieces(results[0].hypotheses[0]))
     ```
 
     The caller must add the special tokens that the tokenizer would add to a text: EOS after the

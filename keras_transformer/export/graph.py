@@ -118,7 +118,7 @@ class TranslationModule(tf.Module):
     def _hypotheses(self, texts, search, source_frame, target_frame):
         """Search for translations; return ids (B, K, L) and scores (B, K), best first.
 
-        A place without a hypothesis has padding only, and the score `IMPOSSIBLE`.
+        A beam slot without a hypothesis has padding only, and the score `IMPOSSIBLE`.
 
         Args:
             texts: Source texts (B,).
@@ -210,9 +210,9 @@ class ManyLanguagesModule(TranslationModule):
 
 
 def _with_lists(search, translator):
-    """Return a search as a function `find(source, limits, first=None)`.
+    """Return a function of source ids, limits and first ids that searches for translations.
 
-    It includes the arrays of the translator's shortlist if the search uses it.
+    If the search uses a shortlist, the arrays of the translator's are constants of the function.
     """
     find = translation_function(search, translator.model)
     lists = [tf.constant(x, tf.int32) for x in shortlist_arrays(search, translator.shortlist)]

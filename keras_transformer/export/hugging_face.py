@@ -30,8 +30,8 @@ def hugging_face(
     # in any process with `transformers` and `sentencepiece`:
     tokenizer = AutoTokenizer.from_pretrained("served/grammar")
     model = AutoModelForSeq2SeqLM.from_pretrained("served/grammar")
-    found = model.generate(**tokenizer(["The old man loves the dog."], return_tensors="pt"))
-    print(tokenizer.batch_decode(found, skip_special_tokens=True))
+    ids = model.generate(**tokenizer(["The old man loves the dog."], return_tensors="pt"))
+    print(tokenizer.batch_decode(ids, skip_special_tokens=True))
     ```
 
     An imported model is written in its original family. A translator trained here is written as
@@ -112,6 +112,7 @@ def _write_translator(folder, out):
     write_json(out / GENERATION, generation)
 
 
+# Names of our search options, and of the same fields of `generation_config.json`.
 _SAME = {
     "beam_size": "num_beams",
     **{

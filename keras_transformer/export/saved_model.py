@@ -103,7 +103,7 @@ def saved_model(
 
 
 def run_elsewhere(module: str, task: dict, backend: str) -> None:
-    """Run a module of this package in a process with another Keras backend.
+    """Run a module of this package in a process with another Keras backend and without GPUs.
 
     Args:
         module: The module, which gets `task` as JSON in its first command-line argument.

@@ -96,4 +96,6 @@ def side_of(tokenizer: Tokenizer, language: str) -> tf.Module:
     if not isinstance(tokenizer, MarianTokenizer | MultilingualTokenizer):
         return SentencePieceSide(getattr(tokenizer, f"{language}_model"), name)
     tokenizer.source_model  # noqa: B018, raises if there is none
-    return PiecesSide(tokenizer.side(language), tokenizer.skipped_ids(), name)
+    pieces = tokenizer.side(language)
+    assert isinstance(pieces, SentencePieces)
+    return PiecesSide(pieces, tokenizer.skipped_ids(), name)

@@ -8,6 +8,7 @@ from typing import Any
 
 from keras_transformer.hub.families.family import only
 from keras_transformer.models import BERT, ESM, GPT, LLaMA, Speech, ViT
+from keras_transformer.models.configured import ConfiguredModel
 
 FIELDS = {  # KerasHub's name -> ours
     "vocabulary_size": "vocab_size",
@@ -52,7 +53,7 @@ class Backbone:
         first_block: Number of the backbone's first block.
     """
 
-    model: type
+    model: type[ConfiguredModel]
     layers: Mapping[str, str | tuple[str, ...]]
     fields: Mapping[str, Any] = field(default_factory=dict)
     computed: Callable[[Mapping[str, Any], Iterable[str]], dict[str, Any]] = lambda *_: {}
@@ -70,7 +71,9 @@ def _attention(ours: str, theirs: str, cross: bool = False) -> dict[str, Any]:
     return output | {f"{ours}/query_key_value": (query, key, value)}
 
 
-def _block(ours: str, theirs: str, attention: str, name: str, norm: str = "layer_norm"):
+def _block(
+    ours: str, theirs: str, attention: str, name: str, norm: str = "layer_norm"
+) -> dict[str, Any]:
     """Map a block like KerasHub's `TransformerEncoder` or `TransformerDecoder`."""
     return {
         **_attention(f"{ours}/{name}", f"{theirs}/{attention}"),
@@ -112,7 +115,7 @@ ALBERT_LAYERS = BERT_LAYERS | {
     "projection": "embedding_projection",
     **_block("encoder/block_*", "group_*_inner_layer_0", "self_attention_layer", "attention"),
 }
-ESM_LAYERS = {
+ESM_LAYERS: dict[str, str | tuple[str, ...]] = {
     "embedding/tokens": "token_embedding",
     "encoder/block_*/attention/query_key_value": tuple(
         f"{BLOCK}/attention_layer/{name}_dense_layer" for name in "qkv"

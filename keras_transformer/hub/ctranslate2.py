@@ -78,11 +78,11 @@ def specification(
     spec = transformer_spec.TransformerSpec.from_config(
         (config.num_encoder_layers, config.num_decoder_layers),
         config.num_heads,
-        pre_norm=is_t5 or config.norm_first,
+        pre_norm=getattr(config, "norm_first", True),
         activation=getattr(common_spec.Activation, ACTIVATIONS[config.activation]),
-        layernorm_embedding=not is_t5 and config.norm_embeddings,
+        layernorm_embedding=getattr(config, "norm_embeddings", False),
         relative_attention_bias=is_t5,
-        ffn_glu=is_t5 and config.gated,
+        ffn_glu=getattr(config, "gated", False),
         rms_norm=is_t5,
     )
     spec.decoder.num_heads = np.dtype("int16").type(_heads(config, "decoder"))
@@ -93,7 +93,7 @@ def specification(
     spec.config.add_source_bos = spec.config.add_source_eos = False
     spec.config.decoder_start_token = target_pieces[config.bos_id]
     spec.config.bos_token = target_pieces[config.bos_id]
-    spec.config.eos_token = target_pieces[config.eos_id]
+    spec.config.eos_token = target_pieces[config.eos_ids[0]]
     if unk_id is not None:
         spec.config.unk_token = target_pieces[unk_id]
     spec.config.layer_norm_epsilon = config.epsilon
@@ -205,9 +205,11 @@ class _Filler:
         return self._own_table("decoder" if self.shared else side)
 
     def _positions(self, side):
-        """Return the table of positions of one side: learned, or sinusoids."""
+        """Return the table of positions of one side: learned, sinusoids, or zeros for none."""
         config = self.config
         offset = config.position_offset
+        if config.positions == "none":  # without a table, CTranslate2 adds sinusoids
+            return np.zeros((config.max_length, config.d_model), "float32")
         if config.positions == "learned":
             path = f"{self._own_table(side)}/positions/embeddings"
             if path not in self.weights:

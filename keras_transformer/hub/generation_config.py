@@ -1,4 +1,4 @@
-"""Reading of `generation_config.json`, the search of a checkpoint's authors, as our options."""
+"""Conversion of `generation_config.json`, the default search of a checkpoint, to our options."""
 
 from __future__ import annotations
 
@@ -187,7 +187,11 @@ def suppressed(facts: Mapping[str, Any], vocab_size: int, ends: Iterable[int]) -
 
 
 def left_out(folder: str | os.PathLike, config: Mapping[str, Any]) -> list[int]:
-    """Return ids of tokens that a folder's `renormalize_logits` excludes from all probabilities."""
+    """Return the ids of tokens that are excluded before probabilities are computed.
+
+    `renormalize_logits` in the folder does so with all suppressed tokens; without it, there are
+    none.
+    """
     facts, _ = checked_facts(folder)
     if not facts["renormalize_logits"]:
         return []
@@ -196,7 +200,7 @@ def left_out(folder: str | os.PathLike, config: Mapping[str, Any]) -> list[int]:
 
 def _sampling(facts):
     options = {name: facts[name] for name in Generation.names(draws=True)}
-    return options | {"top_p": max(options["top_p"], 1e-9)}  # 0 takes the first token, too
+    return options | {"top_p": max(options["top_p"], 1e-9)}  # 0 keeps the most probable token, too
 
 
 def search_of(
@@ -247,7 +251,7 @@ def search_of(
         forced_eos=bool(forced),
     )
     most, least = facts["max_new_tokens"], facts["min_new_tokens"]
-    if kind is Transcription:  # `hearing` keeps the suppressed tokens
+    if kind is Transcription:  # its suppressed tokens are in `speech.hearing.Hearing`
         for name in ("min_length", "min_new_tokens"):
             only(name, "0 or null", not facts[name])
         # Whisper's `generate` adds the tokens of language and task to the maximum length.

@@ -29,7 +29,7 @@ def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
     Raises:
         ValueError: If the family is not supported; lists those that are.
     """
-    kind = config.get("model_type")
+    kind: Any = config.get("model_type")
     is_known = isinstance(kind, str) and kind in FAMILIES
     require(is_known, f"model_type in {where}", kind, f"one of {sorted(FAMILIES)}")
     names = config.get("architectures")
@@ -57,7 +57,7 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
     names = _without_copies(family, checkpoint)
     with _naming(folder / CONFIG, family.in_their_words):
         config = family.read(theirs, names)
-        count, numbers = len(names), checkpoint.size // 2  # a number has 16 bits or more
+        count, numbers = len(names), checkpoint.size // 2  # two bytes or more each
         check_sizes(config, count, numbers)
         rules = family.rules(config)
     names, read = _renamed(family, rules, checkpoint, names)
@@ -204,6 +204,17 @@ def write_checkpoint(
     kind: str | None = None,
 ) -> None:
     """Write a checkpoint like `write_model`, from a config and weights by Keras path."""
+    fields, tensors = parts_of(config, weights, kind)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    save_weights(folder / WEIGHTS, tensors)
+    write_json(folder / CONFIG, fields | {"dtype": "float32"})
+
+
+def parts_of(
+    config: Any, weights: Mapping[str, np.ndarray], kind: str | None = None
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the `config.json` of a checkpoint and its tensors; see `write_checkpoint`."""
     kind = _kind_of(config, kind)
     family = _writer(kind, config)
     tensors: dict[str, np.ndarray] = {}
@@ -215,10 +226,7 @@ def write_checkpoint(
         for name, repeated in family.untied.items():
             if repeated in tensors:
                 tensors.setdefault(name, tensors[repeated])
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    save_weights(folder / WEIGHTS, tensors)
-    write_json(folder / CONFIG, _config_file(kind, config) | {"dtype": "float32"})
+    return _config_file(kind, config), tensors
 
 
 def rules_of(config: Any) -> list[Rule]:
@@ -232,8 +240,7 @@ def rules_of(config: Any) -> list[Rule]:
 
 def _kind_of(config, kind=None):
     """Return the first kind of checkpoint, or the given one, that can hold models of a config."""
-    if kind is not None and kind not in FAMILIES:
-        raise ValueError(f"kind must be one of {sorted(FAMILIES)} or None, got {kind!r}")
+    require(kind is None or kind in FAMILIES, "kind", kind, f"one of {sorted(FAMILIES)} or None")
     problems = {name: _difference(name, config) for name in ([kind] if kind else FAMILIES)}
     kind = next((name for name, problem in problems.items() if problem is None), None)
     if kind is None:

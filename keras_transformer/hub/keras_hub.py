@@ -55,7 +55,7 @@ def from_backbone(
             if ours in known and theirs.get(name) is not None
         }
         named |= {**family.fields, **family.computed(theirs, weights), **(fields or {})}
-        config = family.model.config_class(**named)
+        config: Any = family.model.config_class(**named)
     except (TypeError, ValueError) as error:  # TypeError: a field is missing or unknown
         raise ValueError(f"the {kind} does not fit: {error}") from error
     with skip_init():
@@ -76,10 +76,10 @@ def _theirs(path: str, family: Backbone) -> list[str]:
     block = re.search(r"block_(\d+)", path)
     layer, whole = (re.sub(r"block_\d+", "block_*", x) for x in (layer, path))
     parts = family.layers.get(whole) or family.layers[layer]
-    parts = [parts] if isinstance(parts, str) else parts
+    names = [parts] if isinstance(parts, str) else parts
     number = str(int(block[1]) + family.first_block) if block else "*"
     ending = "" if whole in family.layers else f"/{name}"
-    return [part.replace("*", number) + ending for part in parts]
+    return [part.replace("*", number) + ending for part in names]
 
 
 def _ours(

@@ -29,7 +29,7 @@ TABLE = FieldTable(  # fields of PEFT 0.21
         *_MODULES,
         *("task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision"),
         *("inference_mode", "lora_dropout", "runtime_config", "megatron_core", "qalora_group_size"),
-        *("loftq_config", "eva_config", "corda_config", "lora_ga_config"),  # for the initialization
+        *("loftq_config", "eva_config", "corda_config", "lora_ga_config"),  # initialization
         "fan_in_fan_out",  # the layers of the base decide
     ),
     refused={
@@ -74,7 +74,7 @@ def read_peft(folder: str | os.PathLike, model: Any) -> Adapter:
     rank, alpha = theirs.get("r"), theirs.get("lora_alpha")
     require_whole(f"r in {path}", rank, 1)
     require(is_number(alpha), f"lora_alpha in {path}", alpha, "a number")
-    scale = alpha / (rank**0.5 if theirs.get("use_rslora") else rank)  # type: ignore[operator]
+    scale = alpha / (rank**0.5 if theirs.get("use_rslora") else rank)
 
     arrays = read_weights(Path(folder, WEIGHTS), foreign=True)
     arrays = {
@@ -107,7 +107,7 @@ def _pair(arrays, module):
 
 def _joined(rule, pairs, shape, scale):
     """Return A (D, R) and B (R, F) of our kernel; each projection has a part of its columns."""
-    empty = rule.give(np.broadcast_to(np.float32(0), shape))  # their weights, for the shapes
+    empty = rule.give(np.broadcast_to(np.float32(0), shape))  # zeros in their shapes
     turned = rule.layout == "transposed"
     total = sum(len(a) for a, _ in pairs.values())
     firsts, parts, start = [], {}, 0
@@ -133,7 +133,7 @@ def write_peft(
 
     Args:
         folder: Folder to write `adapter_config.json` and `adapter_model.safetensors` to.
-        adapter: The adapter: `Adapter.of(model)`, `Adapter.read`.
+        adapter: The adapter, from `Adapter.of` or `Adapter.read`.
         config: Config of its base.
         base: Name or folder of the base's checkpoint, for PEFT.
 

@@ -20,7 +20,7 @@ def read_preprocessor(
     """Return the checked fields of a preprocessor, and the place where they are, for messages.
 
     They are in `preprocessor_config.json`, or a part of `processor_config.json`, which
-    `transformers` 5 writes and prefers. Without both files, there are none.
+    `transformers` 5 writes and prefers. If there is neither, no fields are returned.
 
     Args:
         folder: Folder of the checkpoint.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from keras_transformer.system.foreign_fields import FieldTable
 
 # Fields of the classes of sentence-transformers 6.2 and of their older versions.
-_NONE = (None, {})
-_TEXT = ({"text": {"method": "forward", "method_output_name": "last_hidden_state"}}, None)
-_SCORES = ({"text": {"method": "forward", "method_output_name": "logits"}}, None)
+_NONE: tuple[None, dict] = (None, {})
 _PER_CALL = dict.fromkeys(
     (
         "processing_kwargs", "query_length", "document_length", "query_expansion", "model_args",
@@ -16,28 +14,25 @@ _PER_CALL = dict.fromkeys(
     ),
     _NONE,
 )  # fmt: skip
-_READ = ("max_seq_length", "do_lower_case")
-_HARMLESS = ("unpad_inputs", "backend", "cache_dir")
-OF_TRANSFORMER = FieldTable(
-    read=_READ,
-    harmless=_HARMLESS,
-    refused=_PER_CALL
-    | dict(
-        transformer_task=("feature-extraction",),
-        modality_config=_TEXT,
-        module_output_name=("token_embeddings", None),
-    ),
-)
-OF_SCORER = FieldTable(
-    read=_READ,
-    harmless=_HARMLESS,
-    refused=_PER_CALL
-    | dict(
-        transformer_task=("sequence-classification",),
-        modality_config=_SCORES,
-        module_output_name=("scores", None),
-    ),
-)
+
+
+def _of_encoder(task, method_output, module_output):
+    """Return the table of a module Transformer with a task and names of its outputs."""
+    outputs = {"text": {"method": "forward", "method_output_name": method_output}}
+    return FieldTable(
+        read=("max_seq_length", "do_lower_case"),
+        harmless=("unpad_inputs", "backend", "cache_dir"),
+        refused=_PER_CALL
+        | dict(
+            transformer_task=(task,),
+            modality_config=(outputs, None),
+            module_output_name=(module_output, None),
+        ),
+    )
+
+
+OF_TRANSFORMER = _of_encoder("feature-extraction", "last_hidden_state", "token_embeddings")
+OF_SCORER = _of_encoder("sequence-classification", "logits", "scores")
 OF_SETTINGS = FieldTable(
     read=("prompts", "default_prompt_name", "similarity_fn_name", "truncate_dim", "activation_fn"),
     harmless=("__version__", "requirements", "keep_in_fp32_modules"),
@@ -46,7 +41,7 @@ OF_SETTINGS = FieldTable(
 OF_MODULE = FieldTable(
     read=("path", "type"), harmless=("idx", "name"), refused={"kwargs": ([], None)}
 )
-LEGACY_POOLINGS = {  # in the order in which several vectors are joined
+LEGACY_POOLINGS = {  # in the order in which several vectors are concatenated
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
     "pooling_mode_mean_tokens": "mean",

@@ -46,7 +46,7 @@ _ACTIVATIONS = {
 
 
 def settings_of(folder: str | os.PathLike) -> dict[str, Any]:
-    """Return the checked fields of `config_sentence_transformers.json`; without it, none."""
+    """Return the checked fields of `config_sentence_transformers.json`; {} without this file."""
     return OF_SETTINGS.read_from(Path(folder, SETTINGS))
 
 
@@ -134,7 +134,10 @@ def read_scorer(folder: str | os.PathLike) -> tuple[int | None, bool]:
 
 
 def with_activation(folder: str | os.PathLike, theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a `config.json`, with the activation in a cross-encoder's settings."""
+    """Return the fields of a `config.json` with the activation of a cross-encoder added.
+
+    It is read from `config_sentence_transformers.json`; without it, no field is added.
+    """
     name = settings_of(folder).get("activation_fn") if Path(folder, MODULES).is_file() else None
     return {**theirs} | ({"sentence_transformers": {"activation_fn": name}} if name else {})
 
@@ -216,22 +219,20 @@ def _step(kind, place, width):
         return Step("normalize")
     if kind == "LayerNorm":
         facts = OF_LAYER_NORM.read_from(path)
-        shapes = {"norm.weight": (width,), "norm.bias": (width,)}
         _require_width(facts, "dimension", width, path)
-        tensors = _tensors(place, shapes)
+        tensors = _tensors(place, {"norm.weight": (width,), "norm.bias": (width,)})
         return Step(
             "layer_norm", weights=dict(gamma=tensors["norm.weight"], beta=tensors["norm.bias"])
         )
     facts = OF_DENSE.read_from(path)
     _require_width(facts, "in_features", width, path)
-    out, bias, residual = (
-        facts.get(name, usual)
-        for name, usual in (("out_features", None), ("bias", True), ("use_residual", False))
-    )
+    usual: dict[str, Any] = dict(out_features=None, bias=True, use_residual=False)
+    out, bias, residual = ({**usual, **facts}[name] for name in usual)
     require(type(out) is int and out > 0, f"out_features in {path}", out, "a whole number above 0")
     name = facts.get("activation_function", "torch.nn.modules.activation.Tanh")
     require(name in _ACTIVATIONS, f"activation_function in {path}", name, f"in {[*_ACTIVATIONS]}")
-    shapes = {"linear.weight": (out, width)} | ({"linear.bias": (out,)} if bias else {})
+    shapes: dict[str, tuple[int, ...]] = {"linear.weight": (out, width)}
+    shapes |= {"linear.bias": (out,)} if bias else {}
     if residual and out != width:
         shapes["residual.weight"] = (out, width)
     names = {"linear.weight": "kernel", "linear.bias": "bias", "residual.weight": "residual"}

@@ -53,5 +53,5 @@ def standard_form(
         changed[path] = value if axis is None else np.take(value, order, axis=axis)
     if not config.output_bias:
         changed["output_bias/bias"] = np.zeros(config.target_vocab_size, "float32")
-    options = dict(positions="sinusoidal_halves", output_bias=True, epsilon=1e-5)
-    return dataclasses.replace(config, **options), changed
+    new = dataclasses.replace(config, positions="sinusoidal_halves", output_bias=True, epsilon=1e-5)
+    return new, changed

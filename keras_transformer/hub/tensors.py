@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
+from keras_transformer.hub.gguf.checkpoint import NAME as GGUF
+from keras_transformer.hub.gguf.checkpoint import open_tensors
 from keras_transformer.system.files import read_json
 from keras_transformer.system.git_lfs import refuse_pointer
 
@@ -31,7 +33,8 @@ class Checkpoint:
     """The tensors of a folder by name, each read on demand.
 
     They are in `model.safetensors`, in the shards that `model.safetensors.index.json` lists, or in
-    `pytorch_model.bin` or its shards, which PyTorch reads without running code in them.
+    `pytorch_model.bin` or its shards, which PyTorch reads without running code in them; or in
+    `model.gguf`, whose tensors are dequantized.
 
     Args:
         folder: Folder with one of these.
@@ -42,7 +45,7 @@ class Checkpoint:
 
     Attributes:
         folder: The folder.
-        size: Bytes of all files of weights.
+        size: Bytes of all files of weights; for `model.gguf`, in 16 bits a number.
 
     Raises:
         FileNotFoundError: If there are no weights, or a shard is missing.
@@ -66,6 +69,8 @@ class Checkpoint:
             self._open_pickled(self.folder / PICKLED)
         elif (self.folder / PICKLED_INDEX).is_file():
             self._open_shards(PICKLED_INDEX, self._open_pickled)
+        elif (self.folder / GGUF).is_file():
+            self._open_gguf(self.folder / GGUF)
         else:
             raise FileNotFoundError(
                 f"{self.folder} holds no weights: there is no {WEIGHTS}, {INDEX} or {PICKLED}"
@@ -109,7 +114,9 @@ class Checkpoint:
             with safe_open(path, framework="numpy") as file:
                 kind = file.get_slice(name).get_dtype()
                 _check_float(kind in FLOATS, path, name, kind)
-                return check_finite(_as_float32(file.get_tensor(name)), name, path)
+                return check_finite(
+                    file.get_tensor(name).astype(np.float32, copy=False), name, path
+                )
 
         for name in names:
             self._readers[name] = functools.partial(read, name)
@@ -132,6 +139,17 @@ class Checkpoint:
             listed = {name for name, place in places.items() if place == shard}
             if missing := sorted(listed - open_one(path)):
                 raise ValueError(f"{path} lacks {missing[0]}, which the index lists")
+
+    def _open_gguf(self, path):
+        """Make the tensors of a GGUF file readable."""
+        readers, count = open_tensors(path)
+        self.size += 2 * count
+
+        def read(name):
+            return check_finite(readers[name](), name, path)
+
+        for name in readers:
+            self._readers[name] = functools.partial(read, name)
 
     def _open_pickled(self, path):
         """Make the tensors of a `pytorch_model.bin` readable; return their names."""
@@ -187,7 +205,3 @@ def check_finite(values: np.ndarray, name: str, path: str | os.PathLike) -> np.n
             "the file is damaged, or training diverged"
         )
     return values
-
-
-def _as_float32(array: np.ndarray) -> np.ndarray:
-    return array if array.dtype == np.float32 else array.astype(np.float32)

@@ -68,7 +68,7 @@ class Pieces:
         ids: The last ids of prompt and reply: the context of the next token.
         stopped: Whether a stop text was found; further tokens are ignored.
         length: Number of characters of all tokens so far, a stop text included.
-        whole: The same without incomplete characters at the end.
+        whole: The same as `length`, without incomplete characters at the end.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class Pieces:
         self.length, self.whole, self.stopped = 0, 0, False
         self._settled = 0  # number of characters that no further token changes
         self._matched: list[int] = []  # see `Stops.search`, after these characters
+        # The last part of the text, the number of characters returned, and the end of the reply.
         self._known, self._given, self._end = "", 0, 0
         self._settle(prompt)
 

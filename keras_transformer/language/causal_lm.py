@@ -20,6 +20,7 @@ from keras_transformer.language.added_text import continuations
 from keras_transformer.language.prompts import before_stop, left_padded, room
 from keras_transformer.language.streaming import streamed_text, streamed_tokens
 from keras_transformer.models import DecoderOnly
+from keras_transformer.running.inputs import require_pieces
 from keras_transformer.running.runner import MULTIPLE, Runner, search_batches, until_end
 from keras_transformer.running.search_functions import generation_loop
 from keras_transformer.saved import folder as folders
@@ -60,11 +61,7 @@ class CausalLM:
         template: ChatTemplate | None = None,
         search: Mapping[str, Any] | None = None,
     ):
-        if tokenizer.vocab_size > model.config.vocab_size:
-            raise ValueError(
-                f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
-                f"the model {model.config.vocab_size}"
-            )
+        require_pieces(tokenizer, model.config)
         self.model = model
         self.tokenizer = tokenizer
         self.template = template

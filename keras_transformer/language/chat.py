@@ -21,7 +21,7 @@ REPLY = 512  # default of `max_new_tokens`
 
 
 class Chat:
-    """A chat: a language model that was trained on chats replies to messages.
+    """A language model with its chat template: replies to lists of messages.
 
     ```python
     chat = Chat.load("saved_models/assistant")
@@ -35,8 +35,9 @@ class Chat:
     adds none, so there is no second BOS. A reply ends at the token that ends a turn in the
     template, or at an EOS token of the model.
 
-    Keys and values of the last chat are cached: of the next chat, only the part after their common
-    prefix is computed. Make a new `Chat` after the model's weights have changed.
+    The keys and values of the last chat stay cached. If the next chat begins with the same tokens,
+    only the tokens after this common prefix are computed. Make a new `Chat` after the model's
+    weights have changed.
 
     Args:
         writer: A language model.

@@ -28,7 +28,7 @@ def left_padded(
             each shape is compiled.
 
     Returns:
-        Ids (B, P), and segments (B, P); None in their place if nothing is padded.
+        Ids (B, P); and segments (B, P), None if nothing is padded and `few_shapes` is False.
     """
     longest = round_up(max(map(len, prompts)), MULTIPLE if few_shapes else 1)
     full = rows == len(prompts) and all(len(prompt) == longest for prompt in prompts)
@@ -47,7 +47,7 @@ def room(search: Generation, prompt: Sequence[int], limit: int) -> int:
     """Return the maximum number of new tokens after a prompt.
 
     Args:
-        search: Options of the search: `max_new_tokens` and `max_length` count.
+        search: Options of the search, of which `max_new_tokens` and `max_length` are limits.
         prompt: Token ids of the prompt.
         limit: Maximum length that the model can take.
     """

@@ -23,7 +23,8 @@ from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 
 
 class Rewarder:
-    """A scorer of answers or translations: a model of people's or a metric's judgement.
+    """A scorer of answers or translations: a model that has learnt which ones people or a metric
+    prefer.
 
     ```python
     rewarder = Rewarder.load("saved_models/reward")

@@ -118,8 +118,8 @@ class SlotCaches:
 
     def _change(self, key, function, *arguments):
         *others, places = arguments
-        arguments = [self._caches, *others, _view(places)]
-        self._caches = self._runner(self.model, key, lambda: function, arguments, donates=(0,))
+        inputs = [self._caches, *others, _view(places)]
+        self._caches = self._runner(self.model, key, lambda: function, inputs, donates=(0,))
 
     def _grow(self, places):
         """Enlarge the caches, if needed, for sequences of `places` tokens."""

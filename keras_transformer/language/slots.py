@@ -192,37 +192,37 @@ class Slots:
         left = self.chunk
         while self._joined and left:
             reply = self._joined[0]
-            if reply.row is None:
-                self._place(reply)
-            ids = reply.row.ids
+            row = reply.row or self._place(reply)
+            ids = row.ids
             # The last token of the prompt is the input of the step that makes the first new token.
             part = reply.prompt[len(ids) : min(len(ids) + left, len(reply.prompt) - 1)]
             if part:
-                self._caches.read(self._rows.index(reply.row), part, len(ids))
+                self._caches.read(self._rows.index(row), part, len(ids))
                 ids += part
                 left -= len(part)
             if len(ids) == len(reply.prompt) - 1:
                 self._joined.popleft()
-                self._swap(reply.row, self._running)
+                self._swap(row, self._running)
                 self._running += 1
 
-    def _place(self, reply):
-        """Give a reply a free row, with the longest prefix of its prompt that any row has."""
+    def _place(self, reply: Reply) -> Row:
+        """Return a free row for a reply, with the longest prefix of its prompt that any row has."""
         begins = [common(row.ids, reply.prompt[:-1]) for row in self._rows]
         # Of equally long prefixes, prefer that of a free row, which need not be copied.
         source = max(zip(begins, self._rows, strict=True), key=lambda x: (x[0], not x[1].reply))[1]
         shared = max(begins)
         oldest = min((row for row in self._rows if not row.reply), key=lambda row: row.used)
-        # Using a free row discards the rest of its sequence: only if at least half is reused.
+        # Using a free row discards the rest of its cached sequence: reuse at least half of it.
         row = source if not source.reply and 2 * shared >= len(source.ids) else oldest
         if row is not source and shared:
             self._caches.copy(self._rows.index(source), self._rows.index(row), shared)
         row.ids, row.reply = reply.prompt[:shared], reply
         reply.row, reply.reused = row, shared
+        return row
 
     def _step(self):
         """Make the next token of each running reply; return the events."""
-        replies = [row.reply for row in self._rows[: self._running]]
+        replies = [row.reply for row in self._rows[: self._running] if row.reply]
         outputs = self._caches.step(
             [reply.next_token for reply in replies],
             [len(row.ids) for row in self._rows],
@@ -234,11 +234,11 @@ class Slots:
             raise ValueError("model must give finite logits, got others: are weights NaN?")
         events = []
         for i, reply in enumerate(replies):
-            reply.row.ids.append(reply.next_token)
-            reply.row.used = self._turns
+            self._rows[i].ids.append(reply.next_token)
+            self._rows[i].used = self._turns
             end = reply.take(tokens[i])
-            best = zip(top[1][i][: reply.top], top[0][i], strict=False) if reply.top else ()
-            best = tuple(best)
+            ranked = zip(top[1][i][: reply.top], top[0][i], strict=False) if reply.top else ()
+            best = tuple(ranked)
             events.append(Event(reply.id, tokens[i], log_probs[i], best, end, reply.reused))
         for event in events:
             if event.end:

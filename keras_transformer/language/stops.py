@@ -46,7 +46,8 @@ class Stops:
 
 def _borders(text):
     """Return, for each prefix of a text, the length of its longest proper prefix that ends it."""
-    borders, length = [], 0
+    borders: list[int] = []
+    length = 0
     for i, character in enumerate(text):
         while length and text[length] != character:
             length = borders[length - 1]

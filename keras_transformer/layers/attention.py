@@ -27,7 +27,6 @@ from keras_transformer.backend import (
 )
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.head_groups import FusedDense, scaled_queries
-from keras_transformer.layers.layer import Layer
 from keras_transformer.layers.linear_attention import LinearAttentionMixin
 from keras_transformer.layers.options import AttentionOptions
 from keras_transformer.layers.recording import is_recorded, record
@@ -60,7 +59,7 @@ def dot_product_attention(
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class MultiHeadAttention(LinearAttentionMixin, Layer):
+class MultiHeadAttention(LinearAttentionMixin):
     """MultiHead(Q, K, V) = Concat(head_1 ... head_N) W^O (section 3.2.2).
 
     Self-attention makes queries, keys and values in one fused projection. Cross-attention makes
@@ -77,8 +76,8 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
         memory: (B, S, E), the sequence that cross-attention attends to; not needed with a `cache`.
         attention_mask: Boolean, True = attend, or the output of `mask_bias` for it; broadcasts to
             (B, N, T, S). It is combined with `causal` and the window. With a self-attention cache
-            it replaces both, covers all places of the cache, and None lets each query attend to
-            all positions up to its own.
+            it replaces both and covers all places of the cache, see `index`; None lets each query
+            attend to all places up to its own.
         bias: Added to the scaled products, broadcasts to (B, N, T, S).
         rotation: Output of `Rotary` for the query's positions; queries and keys are rotated by it.
         cache: The cache that an earlier call returned. Self-attention writes the new keys and
@@ -87,11 +86,12 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
             the cache instead of `memory`; the T queries may be the beams of one sentence, which
             share its keys and values.
         index: Place of the first query in a self-attention cache: a number, or a tensor (B,) with
-            one for each row. With a tensor the cache is no ring, even with a window, and
+            one for each row. With K beams, position s has the places s K to s K + K - 1, one for
+            each beam. With a tensor the cache is no ring, even with a window, and
             `attention_mask` alone decides which places are visible.
 
     Returns:
-        The output (B, T, D) and the cache `{"key", "value"}`, each (B, K, S, H). With a kernel the
+        The output (B, T, D) and the cache `{"key", "value"}`, each (B, G, S, H). With a kernel the
         cache is `{"state"}`, (B, N, F, H + 1); in steps of self-attention it holds one state for
         each of the T beams, (B, T, N, F, H + 1), and masks and `index` are ignored.
 
@@ -102,7 +102,7 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
     """
 
     @property
-    def mask_sources(self) -> Mapping[str, str]:  # type: ignore[override]
+    def mask_sources(self) -> Mapping[str, str]:  # type: ignore[override]  # by instance
         """Maps `attention_mask` to the call argument that holds the masked keys; see `Layer`."""
         return {"attention_mask": "memory" if self.cross_attention else "query"}
 
@@ -133,7 +133,7 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
             )
         self._check_model_axis()
         self.head_dim = head_dim or d_model // self.num_heads
-        width, groups = self.num_heads * self.head_dim, self.num_heads // self.num_kv_heads
+        width, group_size = self.num_heads * self.head_dim, self.num_heads // self.num_kv_heads
         kv = (self.num_kv_heads,) * 2
         if self.cross_attention:
             self.query = Dense(width, **self._options("query", queries=1, others=0))
@@ -141,7 +141,7 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
             self.query.build(query_shape)
             self.key_value.build(memory_shape or query_shape)
         else:
-            options = self._options("query_key_value", queries=groups, others=2)
+            options = self._options("query_key_value", queries=group_size, others=2)
             self.query_key_value = FusedDense((self.num_heads, *kv), self.head_dim, **options)
             self.query_key_value.build(query_shape)
         settings = self.options
@@ -179,7 +179,7 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
         settings, initial = self.options, "glorot_uniform"
         use_bias = settings.use_bias if settings.qkv_bias is None else settings.qkv_bias
         if queries and settings.query_scale is not None:
-            factor = self.head_dim**-0.5 / settings.query_scale  # at first as if scaled by H^-0.5
+            factor = self.head_dim**-0.5 / settings.query_scale  # initial products as with H^-0.5
             initial = scaled_queries(queries, others, self.head_dim, factor)
         shared = dict(use_bias=use_bias, dtype=self.dtype_policy)
         return dict(name=name, kernel_initializer=initial, **shared)
@@ -238,8 +238,8 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
         if length == 1 and self.num_kv_heads < self.num_heads and bias is None:
             # Query heads that share a key head form one axis, so that no keys are repeated.
             rows, _, _, head_dim = quick.shape(query_BNTH)
-            groups = self.num_heads // self.num_kv_heads
-            grouped = quick.reshape(query_BNTH, (rows, self.num_kv_heads, groups, head_dim))
+            group_size = self.num_heads // self.num_kv_heads
+            grouped = quick.reshape(query_BNTH, (rows, self.num_kv_heads, group_size, head_dim))
             attended_BNTH = attend_cache(
                 grouped, cache["key"], cache["value"], attention_mask, None, **options
             )
@@ -250,11 +250,11 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
             )
         return self._output(attended_BNTH, query), cache
 
-    def _for_each_head(self, cache):
-        """Return keys and values (B, N, S, H): each of the K heads repeated for its query heads."""
-        groups = self.num_heads // self.num_kv_heads
+    def _for_each_head(self, cache: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Return keys and values (B, N, S, H): each of the G heads repeated for its query heads."""
+        group_size = self.num_heads // self.num_kv_heads
         pair = cache["key"], cache["value"]
-        return pair if groups == 1 else tuple(quick.repeat(x, groups, axis=1) for x in pair)
+        return pair if group_size == 1 else tuple(quick.repeat(x, group_size, axis=1) for x in pair)
 
     def _output(self, attended_BNTH, query):
         attended_BTNH = quick.transpose(attended_BNTH, (0, 2, 1, 3))
@@ -263,12 +263,12 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
         return self.output_projection(quick.reshape(attended_BTNH, (rows, length, width)))
 
     def _self(self, query, memory, rotation, cache, index):
-        """Return queries (B, N, T, H), and keys and values: new ones, or written into a cache."""
+        """Return queries (B, N, T, H), and the new keys and values, or a cache with them."""
         if memory is not None:
             raise ValueError("memory must be None in self-attention (cross_attention=False)")
         rows = quick.shape(query)[0]
         query_BNTH, key_BNTH, value_BNTH = self._split(self.query_key_value, query, rows)
-        if self.options.qk_norm:
+        if self.query_norm and self.key_norm:
             query_BNTH, key_BNTH = self.query_norm(query_BNTH), self.key_norm(key_BNTH)
         if rotation is not None:
             query_BNTH, key_BNTH = rotate(query_BNTH, rotation), rotate(key_BNTH, rotation)
@@ -281,38 +281,38 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
         }
 
     def _cross(self, query, memory, cache):
-        """Return queries (B, N, T, H), and keys and values of the memory, or of a cache."""
+        """Return queries (B, N, T, H), and the keys and values of the memory, or the cache."""
         if cache is None:
             if memory is None:
                 raise ValueError("memory or cache must be given in cross-attention, got neither")
             rows = quick.shape(memory)[0]
             key_BNSH, value_BNSH = self._split(self.key_value, memory, rows)
-            key_BNSH = self.key_norm(key_BNSH) if self.options.qk_norm else key_BNSH
+            key_BNSH = self.key_norm(key_BNSH) if self.key_norm else key_BNSH
             cache = {"key": key_BNSH, "value": value_BNSH}
         # In a search, the K beams of a sentence are K queries to its single copy of keys and
         # values: (B, K, D) becomes (B, N, K, H).
         query_BNTH = self._heads(self.query(query), quick.shape(cache["key"])[0], self.num_heads)
-        query_BNTH = self.query_norm(query_BNTH) if self.options.qk_norm else query_BNTH
+        query_BNTH = self.query_norm(query_BNTH) if self.query_norm else query_BNTH
         return self._rescaled(query_BNTH), cache
 
     def _rescaled(self, query_BNTH):
-        """Return the queries, rescaled for products that are scaled by `query_scale`.
+        """Return the queries times sqrt(H) `query_scale`.
 
-        Attention always divides products by sqrt(H), so `query_scale` is multiplied by sqrt(H).
+        Attention divides the products by sqrt(H), so `query_scale` remains.
         """
         factor = (self.options.query_scale or self.head_dim**-0.5) * self.head_dim**0.5
         return query_BNTH if math.isclose(factor, 1.0) else query_BNTH * factor
 
     def _split(self, fused, x, rows):
-        """Return the heads (B, N or K, T, H) of each projection that a `FusedDense` joins.
+        """Return the heads (B, N or G, T, H) of each projection that a `FusedDense` joins.
 
         `head_groups` describes the order of its columns; C of them belong to a key/value head. With
-        N = K, the C = 3 H columns of a head are its query, its key and its value.
+        N = G, the C = 3 H columns of a head are its query, its key and its value.
         """
         shares = [heads // self.num_kv_heads for heads in fused.heads]
         ends = [share * self.head_dim for share in itertools.accumulate(shares)]
-        x_BTKC = quick.reshape(fused(x), (rows, -1, self.num_kv_heads, ends[-1]))
-        parts = quick.split(x_BTKC, ends[:-1], axis=-1)
+        x_BTGC = quick.reshape(fused(x), (rows, -1, self.num_kv_heads, ends[-1]))
+        parts = quick.split(x_BTGC, ends[:-1], axis=-1)
         return map(self._heads, parts, [rows] * len(parts), fused.heads)
 
     def _heads(self, x, rows, num_heads):
@@ -321,4 +321,4 @@ class MultiHeadAttention(LinearAttentionMixin, Layer):
 
     def get_config(self) -> dict[str, Any]:
         settings = {"cross_attention": self.cross_attention, "causal": self.pattern.causal}
-        return {**super().get_config(), **settings, **self.options.to_dict()}
+        return {**super().get_config(), **settings}

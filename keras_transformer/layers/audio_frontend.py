@@ -1,4 +1,4 @@
-"""Embeddings of audio frames: for the input of an encoder, or the earlier output of a decoder."""
+"""Embeddings of audio frames: of an encoder's input, and of frames that a decoder predicted."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class AudioEmbedding(Layer):
     def build(self, features_shape: Any) -> None:
         self.first.build((None, None, features_shape[-1]))
         self.second.build((None, None, self.d_model))
-        places = -(-self.max_frames // 2)
-        table = sinusoids(places, self.d_model, "sinusoidal_tensor2tensor")
+        num_positions = -(-self.max_frames // 2)
+        table = sinusoids(num_positions, self.d_model, "sinusoidal_tensor2tensor")
         self.positions = self.add_weight(
             table.shape,
             initializer(lambda shape, dtype=None: keras.ops.convert_to_tensor(table, dtype)),
@@ -76,8 +76,8 @@ class AudioEmbedding(Layer):
         # Padded explicitly: "same" with stride 2 pads at one end only.
         x = self.first(_padded(_without(features, num_frames)))
         x = self.second(_padded(_without(x, num_frames)))
-        places_T = quick.arange(quick.shape(x)[1], dtype="int32")
-        positions = keras.ops.take(self.positions, places_T, axis=0)
+        indices_T = quick.arange(quick.shape(x)[1], dtype="int32")
+        positions = keras.ops.take(self.positions, indices_T, axis=0)
         x = x + keras.ops.cast(positions, x.dtype)
         return dropout(x, self.rate, self.seed_generator) if training and self.rate else x
 
@@ -136,9 +136,9 @@ class FramePrenet(Layer):
             x = dropout(x, self.rate, self.seed_generator) if training and self.rate else x
         x = self.output_layer(x)
         # cumsum, not arange, as in `PositionalEmbedding`.
-        places_T = index + quick.cumsum(quick.ones_like(x[0, :, 0], dtype="int32"), 0) - 1
+        indices_T = index + quick.cumsum(quick.ones_like(x[0, :, 0], dtype="int32"), 0) - 1
         table = keras.ops.convert_to_tensor(self.sinusoids)
-        positions_TD = quick.cast(quick.take(table, places_T, axis=0), x.dtype)
+        positions_TD = quick.cast(quick.take(table, indices_T, axis=0), x.dtype)
         return x + keras.ops.cast(self.alpha, x.dtype) * positions_TD
 
     def get_config(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Keras's dense and normalization layers, computed by `keras_transformer.backend`."""
+"""Keras's dense and normalization layers, computed by the backend; a soft cap and a bias."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keras_transformer.layers.remainders import WithRemainder
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Dense(WithRemainder, DirectCalls, keras.layers.Dense):
-    """activation(x W + b): `keras.layers.Dense` in one pass over the result where possible.
+    """`keras.layers.Dense`, activation(x W + b), in one pass over the result where possible.
 
     Arguments, call arguments, quantization and LoRA are those of `keras.layers.Dense`.
     """
@@ -35,7 +35,7 @@ class Dense(WithRemainder, DirectCalls, keras.layers.Dense):
         return x if self.activation is None else self.activation(x)
 
     def outputs(self, ids: Any) -> Any:
-        """Return the columns (..., D) of the kernel for output ids (...), as floats."""
+        """Return the kernel's columns (..., D) of the outputs `ids` (...); int8 becomes floats."""
         columns = ops.take(ops.transpose(self.kernel), ids, axis=0)
         if self.quantization_mode != "int8":
             return columns

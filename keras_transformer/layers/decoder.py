@@ -38,18 +38,19 @@ class DecoderBlock(Layer):
         memory: (B, S, D), the encoder's output; not needed with a `cache`.
         attention_mask: Boolean, True = attend, broadcasts to (B, N, T, T): which positions of `x`
             may be seen, as far as the causal mask allows; None: the causal mask alone. With a
-            cache it covers the cache's positions, (B, N, T, S), and replaces the causal mask.
+            cache it covers the cache's places, (B, N, T, S), and replaces the causal mask.
         cross_attention_mask: Boolean, True = attend, broadcasts to (B, N, T, S): which memory
             positions may be seen; None: all.
         cache: The cache that an earlier call returned, with room in its self-attention part for
             all later positions.
-        index: Place of the first token of `x` in the cache.
+        index: Place of the first token of `x` in the cache, see `MultiHeadAttention`.
         bias: Bias of the self-attention, broadcasts to (B, N, T, T), or (B, N, T, S) with a cache.
         rotation: Output of `Rotary` for the positions of `x`, for the self-attention.
 
     Returns:
         The output (B, T, D) and the cache
-        `{"self": {"key", "value"}, "cross": {"key", "value"}}`.
+        `{"self": {"key", "value"}, "cross": {"key", "value"}}`; "cross" only with
+        cross-attention.
     """
 
     mask_sources = MappingProxyType({"attention_mask": "x", "cross_attention_mask": "memory"})
@@ -127,7 +128,7 @@ class DecoderBlock(Layer):
 
     def get_config(self) -> dict[str, Any]:
         settings = {"cross_attention": self.cross_attention is not None}
-        return {**super().get_config(), **settings, **self.options.to_dict()}
+        return {**super().get_config(), **settings}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -145,6 +146,7 @@ class Decoder(Stack):
         rotary: Arguments of a `Rotary` that all blocks share in their self-attention; None: no
             rotary positions.
         by_layer: Options that differ between blocks, see `Stack`.
+        layer_drop: Probability that a block is skipped in a training step, see `Stack`.
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -152,7 +154,7 @@ class Decoder(Stack):
         memory, cross_attention_mask: See `DecoderBlock`.
         attention_mask: See `DecoderBlock`; or a list with one mask for each block, if their caches
             differ in size.
-        cache: The cache that an earlier call returned.
+        cache: The cache that an earlier call returned, with room for `x`; None: no cache.
         index: Position of the first token of `x` when there is a cache.
         beam_size: K, the number of beams. In `x` and the cache, the tokens of all beams at one
             position are adjacent.
@@ -202,7 +204,7 @@ class Decoder(Stack):
     ) -> tuple[Any, list[dict[str, Any]]]:
         shared = dict(memory=memory, cross_attention_mask=cross_attention_mask)
         if self.rotaries and positions is None:
-            positions = self._places(x, index, beam_size)
+            positions = self._positions_of(x, index, beam_size)
         masks = attention_mask
         if not isinstance(masks, list):
             masks = [attention_mask] * self.num_layers
@@ -231,18 +233,18 @@ class Decoder(Stack):
         if not self.has_relative_bias:
             return [None] * self.num_layers
         length = quick.shape(x)[1] // beam_size
-        places = length
+        num_keys = length
         if cache is not None:
             room = cache_places(cache[0]["self"]["key"], (index + length) * beam_size)
-            places = room // beam_size
+            num_keys = room // beam_size
         queries = index + quick.arange(length, dtype="int32")
-        keys = quick.arange(places, dtype="int32")
+        keys = quick.arange(num_keys, dtype="int32")
         if beam_size > 1:
             # Beams are decoded one position at a time; the bias is the same for all of them.
             keys = quick.repeat(keys, beam_size, axis=0)
         return self._relative_biases(queries, keys)
 
-    def _places(self, x, index, beam_size):
+    def _positions_of(self, x, index, beam_size):
         length = quick.shape(x)[1] // beam_size
         positions = index + quick.arange(length, dtype="int32")
         return quick.repeat(positions, beam_size, axis=0) if beam_size > 1 else positions

@@ -68,12 +68,10 @@ class DisentangledAttention(MultiHeadAttention):
 
     whole_arguments = ("rows",)
 
-    def build(  # type: ignore[override]
-        self, query_shape: Any, relative_shape: Any = None, rows_shape: Any = None
-    ) -> None:
+    def build(self, query_shape: Any, relative_shape: Any = None, rows_shape: Any = None) -> None:
         super().build(query_shape)
 
-    def call(self, query: Any, relative: Any, rows: Any, attention_mask: Any = None) -> Any:  # type: ignore[override]
+    def call(self, query: Any, relative: Any, rows: Any, attention_mask: Any = None) -> Any:  # type: ignore[override]  # other arguments
         count = quick.shape(query)[0]
         query_BNTH, key_BNSH, value_BNSH = self._split(self.query_key_value, query, count)
         relative_1RD = quick.expand_dims(relative, 0)
@@ -115,7 +113,7 @@ class DisentangledBlock(EncoderBlock):
 
     attention_class = DisentangledAttention
 
-    def call(  # type: ignore[override]
+    def call(  # type: ignore[override]  # other arguments
         self,
         x: Any,
         relative: Any,
@@ -203,10 +201,10 @@ class DisentangledEncoder(Encoder):
             self.convolution_norm.build(x_shape)
         super().build(x_shape)
 
-    def call(self, x: Any, attention_mask: Any = None, training: bool = False) -> Any:  # type: ignore[override]
+    def call(self, x: Any, attention_mask: Any = None, training: bool = False) -> Any:  # type: ignore[override]  # other arguments
         most = self.table["max_distance"]
-        places = quick.arange(quick.shape(x)[1], dtype="int32")
-        distance_TS = quick.expand_dims(places, 1) - quick.expand_dims(places, 0)
+        positions = quick.arange(quick.shape(x)[1], dtype="int32")
+        distance_TS = quick.expand_dims(positions, 1) - quick.expand_dims(positions, 0)
         rows_TS = quick.take(
             ops.convert_to_tensor(self.rows), ops.clip(distance_TS, -most, most) + most, axis=0
         )

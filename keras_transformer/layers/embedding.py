@@ -104,8 +104,7 @@ class PositionalEmbedding(Layer):
     ):
         super().__init__(**kwargs)
         self.autocast = False  # ids must not be cast to 16 bits; `call` casts hidden states
-        if positions not in POSITIONS:
-            raise ValueError(f"positions must be one of {POSITIONS}, got {positions!r}")
+        require(positions in POSITIONS, "positions", positions, f"one of {POSITIONS}")
         if positions.startswith("sinusoidal") and d_model % 2:
             raise ValueError(f"d_model must be even for sinusoidal positions, got {d_model}")
         self.vocab_size = vocab_size
@@ -255,7 +254,6 @@ class PositionalEmbedding(Layer):
             "positions": self.positions,
             "max_length": self.max_length,
             "dropout": self.rate,
-            **self.options,
             **shared,
         }
 

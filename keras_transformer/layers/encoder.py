@@ -84,9 +84,6 @@ class EncoderBlock(Layer):
         transformed = self.feed_forward(self.feed_forward_norm(x))
         return self.feed_forward_norm(x, transformed, training=training)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.options.to_dict()}
-
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Encoder(Stack):
@@ -103,6 +100,7 @@ class Encoder(Stack):
         shared: Whether one block is run `num_layers` times (Lan et al. 2020, section 3.1); or the
             number of distinct blocks, each run for an equal share of consecutive layers.
         by_layer: Options that differ between blocks, see `Stack`; empty if blocks are shared.
+        layer_drop: Probability that a block is skipped in a training step, see `Stack`.
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
 
     Raises:
@@ -150,10 +148,10 @@ class Encoder(Stack):
     ) -> Any:
         biases = [None] * self.num_layers
         if self.has_relative_bias or self.rotaries:
-            places = quick.arange(quick.shape(x)[1], dtype="int32")
-            positions = places if positions is None else positions
+            indices = quick.arange(quick.shape(x)[1], dtype="int32")
+            positions = indices if positions is None else positions
         if self.has_relative_bias:
-            biases = self._relative_biases(places, places)
+            biases = self._relative_biases(indices, indices)
         of_blocks = zip(self.blocks, biases, self._rotations(positions), strict=True)
         for block, bias, rotation in of_blocks:
             options = dict(attention_mask=attention_mask, bias=bias, rotation=rotation)

@@ -60,6 +60,3 @@ class FeedForward(Layer):
     def call(self, x: Any) -> Any:
         hidden = self.hidden(x)
         return self.output_projection(hidden * self.gate(x) if self.gate else hidden)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.options.to_dict()}

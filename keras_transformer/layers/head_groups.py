@@ -1,8 +1,9 @@
 """Order of the columns of fused projections: by key/value head.
 
-For each of the K key/value heads come its N / K query heads, then its key head, then its value
-head. A device that holds the columns of whole key/value heads then holds all that their attention
-needs: tensor parallelism moves nothing between the projection and the attention (as in Megatron).
+A head group is a key/value head with the N / G query heads that share it. The columns of the G
+groups follow each other; in a group come the query heads, then the key head, then the value head.
+A device that holds the columns of whole groups then holds all that their attention needs: tensor
+parallelism moves nothing between the projection and the attention (as in Megatron).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def fuse(parts: Sequence[np.ndarray], num_kv_heads: int) -> np.ndarray:
 
     Args:
         parts: Arrays (..., F_i): of queries, keys and values, or of keys and values.
-        num_kv_heads: K, divides each F_i.
+        num_kv_heads: G, divides each F_i.
     """
     runs = [x.reshape(*x.shape[:-1], num_kv_heads, -1) for x in parts]
     return np.concatenate(runs, axis=-1).reshape(*parts[0].shape[:-1], -1)
@@ -52,7 +53,7 @@ class FusedDense(Dense):
     """Projections of one input in one product, with columns ordered by key/value head.
 
     Args:
-        heads: Number of heads of each projection: (N, K, K) for queries, keys and values, (K, K)
+        heads: Number of heads of each projection: (N, G, G) for queries, keys and values, (G, G)
             for keys and values.
         head_dim: H, the width of a head.
         options: Arguments of `keras.layers.Dense` except `units`.
@@ -63,7 +64,7 @@ class FusedDense(Dense):
         self.heads, self.head_dim = tuple(heads), head_dim
 
     def save_own_variables(self, store: Any) -> None:
-        """Save the weights with the number of their format."""
+        """Save the weights, and `FORMAT`, the number of their format."""
         super().save_own_variables(store)
         if self.built:
             store[_NAME] = np.int32(FORMAT)

@@ -46,7 +46,7 @@ def skip_init(most: float = math.inf) -> Iterator[None]:
 
     Args:
         most: Maximum number of elements of all new weights and tables together, as `claim` counts
-            them.
+            them; by default there is no maximum.
     """
     before = _outer.initializes, _outer.room
     _outer.initializes, _outer.room = False, min(most, _outer.room)
@@ -60,7 +60,7 @@ def claim(*shape: int) -> None:
     """Count the elements of a weight or table before it is allocated.
 
     Raises:
-        ValueError: If all elements so far are more than the maximum of `skip_init`.
+        ValueError: If all elements so far exceed the maximum of the active `skip_init`.
     """
     size = math.prod(shape)
     if size > _outer.room:
@@ -100,7 +100,7 @@ def replacing_weights() -> Iterator[None]:
 
 
 class DirectCalls:
-    """A mixin for layers: a call from inside another layer with it goes straight to `call`.
+    """A mixin for layers: a call from inside another such layer goes straight to `call`.
 
     Before each `call`, Keras casts arguments, looks for masks, fills in `training` and more. This
     takes 80 microseconds, longer than the arithmetic of a small model, and is not needed inside a
@@ -125,7 +125,7 @@ class DirectCalls:
                 return call(*arguments, **options)
         arguments, options = self._with_masks(arguments, options)
         with direct_calls(self) if direct else contextlib.nullcontext():
-            return super().__call__(*arguments, **options)  # type: ignore[misc]
+            return super().__call__(*arguments, **options)  # type: ignore[misc]  # Keras's
 
     def _direct_call(self):
         """Return what a direct call needs: dtype policy, compute dtype, whether it is quantized.
@@ -148,7 +148,7 @@ class DirectCalls:
     def add_weight(self, shape: Any = None, initializer: Any = None, **options: Any) -> Any:
         """Add a weight like `keras.layers.Layer.add_weight`; inside `skip_init` it is zeros."""
         initial = initializer if _outer.initializes else ClaimedZeros()
-        return super().add_weight(shape, initial, **options)  # type: ignore[misc]
+        return super().add_weight(shape, initial, **options)  # type: ignore[misc]  # Keras's
 
 
 @contextlib.contextmanager
@@ -182,20 +182,20 @@ def _keywords(cls):
 class Layer(DirectCalls, keras.layers.Layer):
     """Base class of the layers in this package.
 
-    Masks are call arguments. If one is not given, the mask that Keras attached to the output of
-    `Masking` or `Embedding(mask_zero=True)` is used, which is also attached to the output of this
-    layer.
+    Masks are call arguments. If one is not given, the layer uses the mask that Keras attached to
+    its input (`Masking`, `Embedding(mask_zero=True)`), and Keras attaches it to the output, too.
     """
 
     # Maps each call argument that is a mask of keys to the argument that holds these keys.
     mask_sources: Mapping[str, str] = MappingProxyType({})
     whole_arguments: tuple[str, ...] = ()  # call arguments that are tensors of whole numbers
     options_class: type | None = None  # declared options that the layer takes by name
+    options: Any = MappingProxyType({})  # their values, or other arguments by name
 
     def __new__(cls, *arguments: Any, **named: Any) -> Self:
-        """Make a layer; for an unknown argument, raise TypeError with the one probably meant."""
+        """Make a layer; for an unknown argument, raise TypeError that suggests a name."""
         if cls.__init__.__module__.startswith(__name__.partition(".")[0]):  # not a user's subclass
-            refuse_unknown(cls.__name__, named, _keywords(cls))  # type: ignore[arg-type]
+            refuse_unknown(cls.__name__, named, _keywords(cls))  # type: ignore[arg-type]  # a class is hashable
         return super().__new__(cls, *arguments, **named)
 
     def __init__(self, **kwargs: Any):
@@ -240,6 +240,11 @@ class Layer(DirectCalls, keras.layers.Layer):
             return keras.Operation.compute_output_spec(self, *arguments, **options)
         with skip_init():  # a copy: this layer may still be built for other shapes
             return type(self).from_config(self.get_config())(*arguments, **options)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the layer: those of Keras's layers, and its `options`."""
+        options = self.options.to_dict() if self.options_class else self.options
+        return {**super().get_config(), **options}
 
     def get_build_config(self) -> dict[str, Any] | None:
         """Return the build config, including how sub-layers are quantized."""

@@ -16,6 +16,7 @@ import keras
 from keras import ops
 
 from keras_transformer.backend import Pattern, masked_by, quick
+from keras_transformer.layers.layer import Layer
 from keras_transformer.layers.recording import is_recorded, record
 
 CHUNK = 128  # queries and keys whose weights are computed as a matrix
@@ -33,6 +34,10 @@ def random_directions(shape: tuple[int, int], dtype: Any = None) -> Any:
     """Return F random directions of width H, (H, F), orthogonal within each block of H.
 
     Their lengths are those of Gaussian vectors (Choromanski et al. 2021, section 2.4).
+
+    Args:
+        shape: (H, F).
+        dtype: Dtype of the result; None: float32.
     """
     width, count = shape
     blocks = []
@@ -68,6 +73,8 @@ def linear_attention(
     query_BNTF: Any, key_BNSF: Any, value_BNSH: Any, mask: Any = None, causal: bool = False
 ) -> tuple[Any, Any]:
     """Return the attended values (B, N, T, H) and the state (B, N, F, H + 1), both float32.
+
+    The state is the sum of phi(k)^T [v, 1] over the keys.
 
     Args:
         query_BNTF, key_BNSF: Features of queries and keys.
@@ -116,7 +123,7 @@ def linear_weights(query_BNTF: Any, key_BNSF: Any, mask: Any = None) -> Any:
 
 
 def _with_ones(value):
-    """Return the values with a last column of ones, in which the weights add up."""
+    """Return the values with a last column of ones, whose weighted sum is the sum of weights."""
     value = quick.cast(value, "float32")
     return quick.concatenate([value, quick.ones_like(value[..., :1])], axis=-1)
 
@@ -138,14 +145,14 @@ def _causal(query, key, value):
     states = quick.matmul(ops.transpose(key, (0, 1, 2, 4, 3)), value)
     earlier = quick.cumsum(states, axis=2) - states
     weights = quick.matmul(query, ops.transpose(key, (0, 1, 2, 4, 3)))
-    places = quick.arange(size, dtype="int32")
-    weights = weights * quick.cast(quick.expand_dims(places, 1) >= places, "float32")
+    offsets = quick.arange(size, dtype="int32")
+    weights = weights * quick.cast(quick.expand_dims(offsets, 1) >= offsets, "float32")
     total = quick.matmul(query, earlier) + quick.matmul(weights, value)
     return quick.reshape(total, (rows, heads, -1, total.shape[-1]))[:, :, :length]
 
 
-class LinearAttentionMixin:
-    """A mixin for `MultiHeadAttention`: linear attention, for its option `kernel`."""
+class LinearAttentionMixin(Layer):
+    """Base class of `MultiHeadAttention`: linear attention, for its option `kernel`."""
 
     def _build_kernel(self, head_dim):
         self.directions = None

@@ -23,11 +23,11 @@ def length_mask(lengths_B: Any, key_length: Any) -> Any:
     """Return which key positions are within the length of their row: (B, 1, 1, S).
 
     Args:
-        lengths_B: Length of each row.
+        lengths_B: Number of positions of each row that are not padding.
         key_length: S.
     """
-    places_S = quick.arange(key_length, dtype="int32")
-    return quick.expand_dims(places_S < quick.expand_dims(lengths_B, 1), (1, 2))
+    positions_S = quick.arange(key_length, dtype="int32")
+    return quick.expand_dims(positions_S < quick.expand_dims(lengths_B, 1), (1, 2))
 
 
 def segment_mask(query_segments_BT: Any, key_segments_BS: Any) -> Any:

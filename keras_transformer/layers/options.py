@@ -30,6 +30,16 @@ class Options:
         names = {field.name for field in dataclasses.fields(cls)} & given.keys()
         return cls(**others, **{name: given.pop(name) for name in names})
 
+    @classmethod
+    def fields_of(cls, config: Any) -> dict[str, Any]:
+        """Return the options that are fields of a model's config, as keyword arguments.
+
+        Args:
+            config: A dataclass whose fields with the name of an option have its meaning, too.
+        """
+        names = (field.name for field in dataclasses.fields(cls))
+        return {name: getattr(config, name) for name in names if hasattr(config, name)}
+
     def part(self, cls: type[Options]) -> dict[str, Any]:
         """Return the options that `cls` declares, as keyword arguments of a sub-layer.
 
@@ -52,8 +62,8 @@ class AttentionOptions(Options):
 
     Args:
         num_heads: N; must divide the width of the query, unless `head_dim` is given.
-        num_kv_heads: K, the number of key and value heads, each shared by N / K query heads
-            (Ainslie et al. 2023; K = 1: Shazeer 2019); None: N.
+        num_kv_heads: G, the number of key and value heads, each shared by N / G query heads
+            (Ainslie et al. 2023; G = 1: Shazeer 2019); None: N.
         head_dim: H; None: D / N.
         use_bias: Whether the projections add a bias.
         qkv_bias: Whether the projections to queries, keys and values add a bias; None: the value
@@ -75,7 +85,7 @@ class AttentionOptions(Options):
             positions attend to, regardless of the window.
 
     Raises:
-        ValueError: If K does not divide N, the window is below 1, `global_tokens` below 0,
+        ValueError: If G does not divide N, the window is below 1, `global_tokens` below 0,
             `query_scale` or `soft_cap` is not above 0, the kernel is unknown, or a kernel comes
             with an option that needs the products of queries and keys: `window`, `global_tokens`,
             `query_scale`, `soft_cap`.
@@ -118,8 +128,7 @@ class AttentionOptions(Options):
             require(not self.global_tokens, "global_tokens", self.global_tokens, "0 with a kernel")
         if self.window is not None and self.window < 1:
             raise ValueError(f"window must be at least 1 or None, got {self.window}")
-        if self.global_tokens < 0:
-            raise ValueError(f"global_tokens must be at least 0, got {self.global_tokens}")
+        require(self.global_tokens >= 0, "global_tokens", self.global_tokens, "at least 0")
         if self.num_heads % (self.num_kv_heads or self.num_heads):
             raise ValueError(
                 f"num_kv_heads must divide num_heads={self.num_heads}, got {self.num_kv_heads}"
@@ -133,7 +142,7 @@ class FeedForwardOptions(Options):
     Args:
         d_ff: Width of the hidden layer.
         activation: Activation of the hidden layer, a Keras name or "gelu_tanh".
-        gated: Whether the hidden layer has a gate.
+        gated: Whether the hidden layer is multiplied by a gate, see `FeedForward`.
         use_bias: Whether the projections add a bias.
     """
 

@@ -108,8 +108,8 @@ def resized_positions(
     """Return positions for another number of patches (Dosovitskiy et al. 2021, section 3.2).
 
     Positions of patches are interpolated in the plane with Keys's bicubic kernel (1981),
-    a = -0.75, where pixels are areas, as in `torch.nn.functional.interpolate`. The positions of the
-    class token and of a distillation token are kept.
+    a = -0.75, like `torch.nn.functional.interpolate` with `align_corners=False`. The positions of
+    the class token and of a distillation token are kept.
 
     Args:
         positions_TD: (1 + N, D), the class token's position first; (2 + N, D) with a
@@ -129,11 +129,11 @@ def resized_positions(
 
 def _bicubic(before, after, a=-0.75):
     """Return the weight of each old position in each new one: (after, before)."""
-    places = (np.arange(after) + 0.5) * before / after - 0.5
+    centers = (np.arange(after) + 0.5) * before / after - 0.5
     shares = np.zeros((after, before))
     for tap in range(-1, 3):
-        neighbour = np.floor(places) + tap
-        x = np.abs(places - neighbour)
+        neighbour = np.floor(centers) + tap
+        x = np.abs(centers - neighbour)
         near = ((a + 2) * x - (a + 3)) * x * x + 1
         far = a * (((x - 5) * x + 8) * x - 4)
         column = np.clip(neighbour, 0, before - 1).astype(int)

@@ -103,6 +103,3 @@ class RelativeBias(Layer):
         buckets_TS = quick.take(constant(self.buckets), distance_TS, axis=0)
         bias_TSN = self.embedding(buckets_TS + offset_TS)
         return quick.expand_dims(quick.transpose(bias_TSN, (2, 0, 1)), 0)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.options}

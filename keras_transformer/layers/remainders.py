@@ -59,7 +59,7 @@ class WithRemainder:
             remainder: Whether to keep the remainder of "int8", too.
         """
         whole = self.whole_matrix() if remainder else None
-        super().quantize(mode, type_check=False, config=config)  # type: ignore[misc]
+        super().quantize(mode, type_check=False, config=config)  # type: ignore[misc]  # Keras's
         if whole is None:
             return
         rounded, scale = self._rounded_and_scale()
@@ -82,13 +82,13 @@ class WithRemainder:
     @property
     def variable_serialization_spec(self) -> dict[Any, list[str]]:
         """Names of the attributes that Keras saves, by quantization mode."""
-        spec = super().variable_serialization_spec  # type: ignore[misc]
+        spec = super().variable_serialization_spec  # type: ignore[misc]  # Keras's
         if self.remainder is None:
             return spec
         return {**spec, "int8": [*spec["int8"], "remainder"]}
 
     def _rounded_and_scale(self):
-        """Return the matrix in whole numbers, as float32, and its scale along the same axes."""
+        """Return the int8 matrix as float32, and its scale, which broadcasts with it."""
         rounded = ops.convert_to_numpy(getattr(self, self.matrix_name)).astype("float32")
         scale = ops.convert_to_numpy(ops.cast(getattr(self, self.scale_name), "float32"))
         return rounded, scale[:, None] if self.has_row_scales else scale
@@ -102,5 +102,5 @@ class TokenTable(WithRemainder, keras.layers.ReversibleEmbedding):
     has_row_scales = True
 
     def outputs(self, ids: Any) -> Any:
-        """Return the embeddings (..., D) of ids (...), as `Dense.outputs` for an output layer."""
+        """Return the table's rows (..., D) that project to the logits of ids (...), as floats."""
         return self(ids)

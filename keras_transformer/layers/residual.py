@@ -74,6 +74,3 @@ class AddNorm(Layer):
         else:
             x = x + sublayer_output
         return x if self.norm_first else self.norm(x)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.options.to_dict()}

@@ -25,7 +25,8 @@ SCALINGS = {  # the required keys of each `rope_type`
     "dynamic": ("factor", "original_max_position_embeddings"),
     "longrope": ("factor", "short_factor", "long_factor", "original_max_position_embeddings"),
 }
-OPTIONAL = ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")  # for "yarn"
+# Optional keys of "yarn"; the first is also one of "longrope".
+OPTIONAL = ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
 
 
 def check_scaling(theta: float, scaling: Any, head_dim: int | None = None) -> None:
@@ -33,7 +34,7 @@ def check_scaling(theta: float, scaling: Any, head_dim: int | None = None) -> No
 
     Args:
         theta: Base of the rates.
-        scaling: Scaling of the rates.
+        scaling: Scaling of the rates, see `rates`; None is valid.
         head_dim: H, to check the number of factors and the smallest width; None: no check.
     """
     if scaling is None:
@@ -132,14 +133,14 @@ def _exponents(head_dim):
 
 
 def _yarn(head_dim, theta, scaling, rate, slowed):
-    """Return the rates of "yarn": `rate` for fast pairs, `slowed` for slow ones, between mixed."""
+    """Return the rates of "yarn": `rate` for fast pairs, `slowed` for slow ones, a mix between."""
     original = scaling["original_max_position_embeddings"]
 
-    def place(turns):  # index of the pair that rotates so many times over the training length
+    def pair_index(turns):  # index of the pair that rotates so many times over the training length
         return head_dim * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(theta))
 
-    first = place(scaling.get("beta_fast") or 32)
-    last = place(scaling.get("beta_slow") or 1)
+    first = pair_index(scaling.get("beta_fast") or 32)
+    last = pair_index(scaling.get("beta_slow") or 1)
     if scaling.get("truncate", True):
         first, last = math.floor(first), math.ceil(last)
     first, last = max(first, 0), min(last, head_dim - 1)
@@ -206,15 +207,14 @@ class Rotary(Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        if head_dim % 2:
-            raise ValueError(f"head_dim must be even for rotary positions, got {head_dim}")
+        require(not head_dim % 2, "head_dim", head_dim, "even for rotary positions")
         check_scaling(theta, scaling, head_dim)
         self.head_dim, self.theta = head_dim, theta
         self.scaling = None if scaling is None else dict(scaling)
         self.kind = (self.scaling or {}).get("rope_type")
         self.limit = None
-        if self.kind in ("dynamic", "longrope"):
-            self.limit = int(scaling["original_max_position_embeddings"])  # type: ignore[index]
+        if self.scaling and self.kind in ("dynamic", "longrope"):
+            self.limit = int(self.scaling["original_max_position_embeddings"])
         rate, self.factor = rates(head_dim, theta, scaling)
         self.rates = rate.astype("float32")
         self.built = True
@@ -234,6 +234,7 @@ class Rotary(Layer):
 
     def _rates_of(self, lengths_B1T1):
         """Return the rates (B, 1, T, H / 2) of tokens in sequences of these lengths."""
+        assert self.limit and self.scaling, "other kinds have one set of rates"
         rates_of_short = constant(self.rates)
         if self.kind == "longrope":
             long, _ = rates(self.head_dim, self.theta, self.scaling, self.limit + 1)

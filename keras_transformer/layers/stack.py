@@ -67,7 +67,7 @@ class Stack(Layer):
         stack_options = self.options_class.pop_from(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
         self.options, self.num_layers = stack_options, num_layers
-        self._positions = dict(
+        self._positions: dict[str, Any] = dict(
             relative_positions=relative_positions,
             relative_by_layer=relative_by_layer,
             rotary=rotary,
@@ -144,9 +144,9 @@ class Stack(Layer):
 
     @property
     def length_scaling(self) -> str | None:
-        """The kind of rotary scaling that depends on the length, "dynamic" or "longrope"."""
+        """The rotary scaling that depends on the length, "dynamic" or "longrope"; None: none."""
         kinds = {rotary.kind for rotary in self.rotaries if rotary.limit is not None}
-        return min(kinds, default=None)  # if both occur, "dynamic"
+        return min(filter(None, kinds), default=None)  # if both occur, "dynamic"
 
     @property
     def length_limit(self) -> int | None:
@@ -155,9 +155,9 @@ class Stack(Layer):
 
     def _relative_biases(self, queries, keys):
         """Return the bias (1, N, T, S) of each block; a shared one is computed once."""
-        if self.own_biases:
-            return [bias(queries, keys) for bias in self.own_biases]
-        return [self.relative_bias(queries, keys)] * self.num_layers
+        if self.relative_bias:
+            return [self.relative_bias(queries, keys)] * self.num_layers
+        return [bias(queries, keys) for bias in self.own_biases]
 
     def _rotations(self, positions, lengths=None):
         """Return the rotation of each block, or None; equal ones are computed once."""
@@ -192,4 +192,4 @@ class Stack(Layer):
     def get_config(self) -> dict[str, Any]:
         settings: dict[str, Any] = {"num_layers": self.num_layers, **self._positions}
         settings |= {"by_layer": self.by_layer, "layer_drop": self.layer_drop}
-        return {**super().get_config(), **settings, **self.options.to_dict()}
+        return {**super().get_config(), **settings}

@@ -17,6 +17,7 @@ import keras
 from keras_transformer.config import require
 from keras_transformer.layers import Encoder, PositionalEmbedding
 from keras_transformer.layers.basic import Dense
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 
 FARTHEST = 128  # MPNet: this distance and all longer ones share a bucket
@@ -99,14 +100,8 @@ class BERT(EncoderOnly):
             projection = Dense(config.d_model, dtype=policy, name="projection")
         encoder = Encoder(
             config.num_layers,
-            num_heads=config.num_heads,
-            d_ff=config.d_ff,  # type: ignore[arg-type]
-            dropout=config.dropout,
-            activation=config.activation,
+            **BlockOptions.fields_of(config),
             norm_first=False,
-            epsilon=config.epsilon,
-            window=config.window,
-            global_tokens=config.global_tokens,
             shared=config.shared_blocks,
             relative_positions=(config.num_buckets, FARTHEST) if config.num_buckets else None,
             dtype=policy,

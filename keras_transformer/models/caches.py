@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from keras_transformer.backend import at, gather, last_places, minimum, new_cache, quick
+from keras_transformer.backend import at, gather, last_positions, minimum, new_cache, quick
 
 
 def with_room(
@@ -14,7 +14,7 @@ def with_room(
     """Return the self-attention part of a block's cache after prefill, ready for steps.
 
     Args:
-        cache: Keys and values (B, K, P, H), or the state (B, N, F, I) of linear attention.
+        cache: Keys and values (B, G, P, H), or the state (B, N, F, I) of linear attention.
         length: Maximum number of positions.
         beam_size: Number of beams. Keys and values get a place for each beam at each position,
             linear attention gets a state for each beam.
@@ -23,7 +23,7 @@ def with_room(
     if "state" in cache:
         return {"state": quick.repeat(quick.expand_dims(cache["state"], 1), beam_size, axis=1)}
     if window is not None:
-        cache = {name: last_places(x, window) for name, x in cache.items()}
+        cache = {name: last_positions(x, window) for name, x in cache.items()}
         length = minimum(length, window)
     return {name: new_cache(x, length, beam_size) for name, x in cache.items()}
 

@@ -16,7 +16,7 @@ from keras_transformer.backend import (
     num_replicas,
 )
 from keras_transformer.backend.private import in_strategy, layers_inside
-from keras_transformer.config import require
+from keras_transformer.config import Config, require
 from keras_transformer.layers.layer import replacing_weights
 from keras_transformer.layers.remainders import WithRemainder
 from keras_transformer.models.overview import Overview
@@ -35,10 +35,11 @@ class ConfiguredModel(WeightedSteps):
     and its dtype policy `_policy`. `to_dict` and `from_dict` of the config serialize it.
     """
 
+    config_class: type[Config]
     optional_inputs: frozenset[str] = frozenset()  # inputs that a call may leave out
     quantization: str | None = None  # mode of the weights, such as "int8"
     has_remainders: bool = False  # whether int8 weights come with the remainder of their rounding
-    saved_quantization: str | None = None  # mode in which folders store these float weights
+    saved_quantization: str | None = None  # mode to which folders quantize these float weights
 
     def __call__(self, inputs: Any, *arguments: Any, **options: Any) -> Any:
         """Call the model on a dict of inputs, on tensors in their order, or on the only one."""

@@ -81,7 +81,7 @@ def extend(
         for window, mask_BTS in visible.items()
     }
     mask = masks[windows[0]] if len(masks) == 1 else [masks[window] for window in windows]
-    # Tokens that only fill a batch may be beyond the last position.
+    # Padding tokens may be beyond the last position.
     positions_BT = ops.minimum(positions_BT, longest(model) - 1)
     with direct_calls(model.decoder):
         x, caches = model.decoder(

@@ -9,6 +9,7 @@ import keras
 
 from keras_transformer.config import require
 from keras_transformer.layers import DisentangledEncoder, PositionalEmbedding
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 
 
@@ -86,15 +87,11 @@ class DeBERTa(EncoderOnly):
         )
         encoder = DisentangledEncoder(
             config.num_layers,
-            num_heads=config.num_heads,
-            d_ff=config.d_ff,  # type: ignore[arg-type]
+            **BlockOptions.fields_of(config),
             num_buckets=config.num_buckets,
             max_distance=config.max_distance,
             convolution=config.convolution,
-            dropout=config.dropout,
-            activation=config.activation,
             norm_first=False,
-            epsilon=config.epsilon,
             dtype=policy,
             name="encoder",
         )

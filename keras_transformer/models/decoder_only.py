@@ -129,7 +129,7 @@ class DecoderOnly(VocabularyModel):
                 tokens = quick.ones_like(keras.ops.convert_to_tensor(token_ids, dtype="int32"))
             hidden = self._of_length(last_hidden, quick.sum(tokens, axis=1))
         if segments is not None:
-            # Positions that are not padding, later ones included; and the number of padding tokens.
+            # Whether each position holds a token, as all later ones will; number of padding tokens.
             is_token_BP = quick.not_equal(segments, 0)
             rest = quick.ones_like(segments[:, :1], dtype="bool")
             rest_BR = quick.repeat(rest, length - quick.shape(segments)[1], axis=1)
@@ -155,9 +155,9 @@ class DecoderOnly(VocabularyModel):
         If sequences may outgrow the rotary rates of short ones, each step is computed twice from
         the first token on, with the short and with the long rates, each with its own caches.
         """
-        if not crosses:
-            return {"caches": None}
         limit = self.decoder.length_limit
+        if not crosses or limit is None:
+            return {"caches": None}
         lengths = {"caches": limit, "long_caches": limit + 1}
         return {name: quick.full((1, 1), x, dtype="int32") for name, x in lengths.items()}
 
@@ -224,13 +224,13 @@ class DecoderOnly(VocabularyModel):
 
         def of_window(window):
             if ancestors_BKM is None:
-                mask = _in_places(is_token_BM, index, False, window)
+                mask = _in_cache_order(is_token_BM, index, False, window)
                 return mask_bias(quick.expand_dims(mask, (1, 2)), self.compute_dtype)
             beam_size = ancestors_BKM.shape[1]
             slots_K = quick.arange(beam_size, dtype="int32")
-            in_places = _in_places(ancestors_BKM, index, -1, window)
-            mask_BKMK = quick.expand_dims(in_places, -1) == slots_K
-            places = quick.shape(in_places)[2] * beam_size
+            seen_BKM = _in_cache_order(ancestors_BKM, index, -1, window)
+            mask_BKMK = quick.expand_dims(seen_BKM, -1) == slots_K
+            places = quick.shape(seen_BKM)[2] * beam_size
             mask_B1KS = quick.reshape(mask_BKMK, (-1, 1, beam_size, places))
             return mask_bias(mask_B1KS, self.compute_dtype)
 
@@ -238,8 +238,12 @@ class DecoderOnly(VocabularyModel):
         return [masks[window] for window in self._windows]
 
 
-def _in_places(x, index, nothing, window):
-    """Return x (..., M) by cache place, not by position: the cache of a window is a ring."""
+def _in_cache_order(x, index, nothing, window):
+    """Return x (..., M), a value for each position, in the order of positions in a cache.
+
+    With a window the cache is a ring, with the last `window` positions. Positions that are not yet
+    in the cache get the value `nothing`.
+    """
     size = quick.shape(x)[-1]
     if window is None:
         return quick.where(quick.arange(size, dtype="int32") <= index, x, nothing)

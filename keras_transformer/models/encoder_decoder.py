@@ -21,7 +21,7 @@ from keras_transformer.layers.layer import direct_calls
 from keras_transformer.models.caches import following, with_room
 from keras_transformer.models.training_step import VocabularyModel
 
-NO_LOGIT = -1e9  # logit of the empty places in a row's list of allowed ids
+NO_LOGIT = -1e9  # logit of the padding in a row's list of allowed ids
 _SEGMENTS = frozenset({"source_segments", "target_segments"})
 
 
@@ -93,7 +93,7 @@ class Parts:
         """Return the part of the output projection that computes the logits of each row's ids.
 
         Args:
-            ids_BA: Ids of each row; below 0: an empty place, whose logit is `NO_LOGIT`.
+            ids_BA: List of ids of each row, padded with -1; the logit of padding is `NO_LOGIT`.
             dtype: Dtype of the hidden states.
 
         Returns:
@@ -198,16 +198,17 @@ class EncoderDecoder(VocabularyModel):
         """Process the source and the first target tokens; return what a search needs.
 
         Keys and values of the source are stored once per sentence. Those of the target are stored
-        in one row per sentence, all beams of a position side by side: token s of beam k is at
-        place s K + k, the first tokens at the places of beam 0.
+        in one row per sentence, with K adjacent places for each position: the token of beam k at
+        position s is at place s K + k, and the first tokens are at the places of beam 0.
 
         Args:
             source_ids: (B, S) int32, padded.
             first_ids: (B, P) int32, first tokens of the target, beginning with `config.bos_id`.
             length: M, maximum number of target positions, including the first P.
             beam_size: K, beams per sentence.
-            allowed_ids_BA: Target ids that each sentence may use, below 0 for empty places. Logits
-                are then those of these A places, and steps take places instead of ids. None: all.
+            allowed_ids_BA: List of the target ids that each sentence may use, padded with -1. The
+                logits are then those of these A ids, and steps take indices of this list instead
+                of ids. None: all ids.
 
         Returns:
             Logits (B, V) of the next token; the state, a tree of tensors whose first axis is B;

@@ -15,7 +15,7 @@ from keras import ops
 from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Encoder, PositionalEmbedding, padding_mask
 from keras_transformer.models.heads import HEADS
-from keras_transformer.models.problems import check_problem
+from keras_transformer.models.problems import check_labels
 from keras_transformer.models.training_step import VocabularyModel
 
 # Layers that `with_head` copies: all below the head, the pooler, and those of a masked LM's head.
@@ -72,12 +72,9 @@ class EncoderConfig(Config):
     problem_type: str | None = None
 
     def __post_init__(self):
-        if self.d_ff is None and isinstance(self.d_model, int):
-            object.__setattr__(self, "d_ff", 4 * self.d_model)
+        self._fill_d_ff()
         if self.head_dropout is None:
             object.__setattr__(self, "head_dropout", self.dropout)
-        if isinstance(self.labels, list):  # from JSON
-            object.__setattr__(self, "labels", tuple(self.labels))
         self._check_whole("vocab_size", "d_model", "d_ff", "num_layers", "num_heads", "max_length")
         if not hasattr(self, "head_dim"):
             self._check_multiple("d_model", "num_heads")
@@ -91,16 +88,12 @@ class EncoderConfig(Config):
             self.global_tokens,
             only,
         )
-        self._check_rates()
+        self._check_rates("head_dropout")
         self._check_choice("activation", ACTIVATIONS)
         self._check_choice("head", tuple(HEADS))
         self._check_choice("pooler", ("tanh", *ACTIVATIONS))
         self._check_ids(self.vocab_size, "pad_id")
-        names = isinstance(self.labels, tuple) and all(isinstance(x, str) for x in self.labels)
-        require(names and len(self.labels) > 0, "labels", self.labels, "one name or more")
-        check_problem(self.problem_type, len(self.labels))
-        rate = self.head_dropout
-        require(0 <= rate < 1, "head_dropout", rate, "in [0, 1)")
+        check_labels(self)
 
     @property
     def takes_pairs(self) -> bool:
@@ -111,8 +104,8 @@ class EncoderConfig(Config):
 class EncoderOnly(VocabularyModel):
     """Base class of functional models from `token_ids` to the output of a head.
 
-    With the head "masked_lm" and a `LabelSmoothedCrossentropy`, `fit` trains without computing
-    logits, see `VocabularyModel`; labels are `pad_id` where no token was masked.
+    With the head "masked_lm" and a `LabelSmoothedCrossentropy`, `fit` computes the loss from hidden
+    states, see `VocabularyModel`; labels are `pad_id` where no token was masked.
 
     Args:
         config: The family's config.
@@ -163,7 +156,7 @@ class EncoderOnly(VocabularyModel):
         # Hidden from Keras: as a tracked layer it would change the paths of saved weights.
         self._transform: Any = functools.partial(head.transform) if is_masked_lm else None
         self.output_layer = embedding.tokens if is_masked_lm else None
-        self._bias_layer = head.output_bias if is_masked_lm else None
+        self._bias_layer: Any = head.output_bias if is_masked_lm else None
         self._policy = policy
         self._has_types = has_types
 

@@ -12,6 +12,7 @@ from keras_transformer.backend import quick
 from keras_transformer.config import require
 from keras_transformer.models.encoder_decoder import EncoderDecoder
 
+# Fields of the configs that must be equal.
 SAME = ("source_vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_ids")
 
 

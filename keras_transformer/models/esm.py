@@ -11,6 +11,7 @@ from keras import ops
 from keras_transformer.config import require
 from keras_transformer.layers import Encoder, PositionalEmbedding
 from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 
 MASKED_IN_TRAINING = 0.15 * 0.8  # share of tokens replaced by the mask
@@ -80,15 +81,12 @@ class MaskDropout(Layer):
         is_masked_BT = ops.equal(token_ids, self.options["mask_id"])
         is_token_BT = ops.not_equal(token_ids, self.options["pad_id"])
         tokens_B, masked_B = (
-            ops.sum(ops.cast(places_BT, "float32"), axis=-1)
-            for places_BT in (is_token_BT, is_masked_BT)
+            ops.sum(ops.cast(flags_BT, "float32"), axis=-1)
+            for flags_BT in (is_token_BT, is_masked_BT)
         )
         factor_B = (1 - MASKED_IN_TRAINING) * tokens_B / ops.maximum(tokens_B - masked_B, 1)
         factor_BT = ops.where(is_masked_BT, 0.0, ops.expand_dims(factor_B, -1))
         return x * ops.cast(ops.expand_dims(factor_BT, -1), x.dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.options}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -121,14 +119,8 @@ class ESM(EncoderOnly):
             )
         encoder = Encoder(
             config.num_layers,
-            num_heads=config.num_heads,
-            d_ff=config.d_ff,  # type: ignore[arg-type]
-            dropout=config.dropout,
-            activation=config.activation,
+            **BlockOptions.fields_of(config),
             norm_first=True,
-            epsilon=config.epsilon,
-            window=config.window,
-            global_tokens=config.global_tokens,
             rotary=dict(head_dim=config.d_model // config.num_heads, theta=config.theta),
             dtype=policy,
             name="encoder",

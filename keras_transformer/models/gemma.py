@@ -15,6 +15,7 @@ import keras
 
 from keras_transformer.config import Config, require
 from keras_transformer.layers import Decoder, PositionalEmbedding
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.layers.rotary import check_scaling
 from keras_transformer.models.decoder_only import DecoderOnly
 
@@ -129,22 +130,14 @@ class Gemma(DecoderOnly):
         ]
         decoder = Decoder(
             config.num_layers,
-            num_heads=config.num_heads,
-            num_kv_heads=config.num_kv_heads,
-            head_dim=config.head_dim,
-            d_ff=config.d_ff,
-            dropout=config.dropout,
+            **BlockOptions.fields_of(config) | dict(window=None),  # see `by_layer`
             activation="gelu_tanh",
             gated=True,
             norm_first=True,
-            norm_output=config.norm_output,
             norm="rms",
             cross_attention=False,
-            epsilon=config.epsilon,
             use_bias=False,
-            query_scale=config.query_scale,
             soft_cap=config.attention_cap,
-            qk_norm=config.qk_norm,
             by_layer=by_layer,
             dtype=policy,
             name="decoder",

@@ -9,6 +9,7 @@ import keras
 
 from keras_transformer.config import ACTIVATIONS, KERNELS, Config
 from keras_transformer.layers import Decoder, PositionalEmbedding
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.decoder_only import DecoderOnly
 
 
@@ -54,8 +55,7 @@ class GPTConfig(Config):
     eos_id: int | tuple[int, ...] = 0
 
     def __post_init__(self):
-        if self.d_ff is None and isinstance(self.d_model, int):
-            object.__setattr__(self, "d_ff", 4 * self.d_model)
+        self._fill_d_ff()
         self._check_whole("vocab_size", "d_model", "d_ff", "num_layers", "num_heads", "max_length")
         self._check_multiple("d_model", "num_heads")
         self._check_rates()
@@ -91,15 +91,9 @@ class GPT(DecoderOnly):
         )
         decoder = Decoder(
             config.num_layers,
-            num_heads=config.num_heads,
-            d_ff=config.d_ff,  # type: ignore[arg-type]
-            dropout=config.dropout,
-            activation=config.activation,
+            **BlockOptions.fields_of(config),
             norm_first=True,
             cross_attention=False,
-            epsilon=config.epsilon,
-            use_bias=config.use_bias,
-            kernel=config.kernel,
             dtype=policy,
             name="decoder",
         )

@@ -47,9 +47,6 @@ class Transform(Layer):
     def call(self, x: Any) -> Any:
         return self.norm(self.dense(x))
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **self.options}
-
 
 class Hidden:
     """The hidden states, unchanged: (B, T, D)."""

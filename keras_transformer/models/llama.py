@@ -16,6 +16,7 @@ import keras
 
 from keras_transformer.config import KERNELS, Config, require
 from keras_transformer.layers import Decoder, PositionalEmbedding
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.layers.rotary import check_scaling
 from keras_transformer.models.decoder_only import DecoderOnly
 
@@ -141,22 +142,13 @@ class LLaMA(DecoderOnly):
         ]
         decoder = Decoder(
             config.num_layers,
-            num_heads=config.num_heads,
-            num_kv_heads=config.num_kv_heads,
-            head_dim=head_dim,
-            d_ff=config.d_ff,
-            dropout=config.dropout,
+            **BlockOptions.fields_of(config) | dict(head_dim=head_dim, window=None),
             activation="silu",
             gated=True,
             norm_first=True,
             norm="rms",
             cross_attention=False,
-            epsilon=config.epsilon,
             use_bias=False,
-            qkv_bias=config.qkv_bias,
-            output_bias=config.output_bias,
-            qk_norm=config.qk_norm,
-            kernel=config.kernel,
             by_layer=by_layer,
             dtype=policy,
             name="decoder",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from keras_transformer.config import require
 
 SINGLE, MULTI = "single_label_classification", "multi_label_classification"
@@ -20,6 +22,15 @@ def check_problem(problem_type: str | None, num_labels: int) -> None:
     accepted = f"{MULTI!r}, {REGRESSION!r} or None for one label"
     is_possible = problem_type != SINGLE or num_labels != 1
     require(is_possible, "problem_type", problem_type, accepted)
+
+
+def check_labels(config: Any) -> None:
+    """Raise ValueError if a classifier's `labels` are not names, or its `problem_type` is wrong."""
+    if isinstance(config.labels, list):  # from JSON
+        object.__setattr__(config, "labels", tuple(config.labels))
+    names = isinstance(config.labels, tuple) and all(isinstance(x, str) for x in config.labels)
+    require(names and len(config.labels) > 0, "labels", config.labels, "one name or more")
+    check_problem(config.problem_type, len(config.labels))
 
 
 def problem_of(problem_type: str | None, num_labels: int) -> str:

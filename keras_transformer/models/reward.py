@@ -17,7 +17,8 @@ from keras_transformer.models.t5 import T5
 from keras_transformer.models.training_step import VocabularyModel
 from keras_transformer.models.transformer import Transformer
 
-FAMILIES: dict[str, type] = {x.__name__: x for x in (GPT, LLaMA, T5, Transformer)}
+_BASES: tuple[type[ConfiguredModel], ...] = (GPT, LLaMA, T5, Transformer)
+FAMILIES = {x.__name__: x for x in _BASES}
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class RewardConfig(Config):
     @property
     def base_config(self) -> Config:
         """Config of the base model."""
-        return FAMILIES[self.family].config_class.from_dict(self.base)  # type: ignore[attr-defined]
+        return FAMILIES[self.family].config_class.from_dict(self.base)
 
     def __getattr__(self, name: str) -> Any:
         """Return a field of the base's config, such as `max_length`."""

@@ -17,6 +17,7 @@ from keras_transformer.layers import (
     PositionalEmbedding,
     length_mask,
 )
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 
 
@@ -67,8 +68,7 @@ class SpeechConfig(Config):
     eos_id: int | tuple[int, ...] = 3
 
     def __post_init__(self):
-        if self.d_ff is None and isinstance(self.d_model, int):
-            object.__setattr__(self, "d_ff", 4 * self.d_model)
+        self._fill_d_ff()
         self._check_whole("vocab_size", "num_mels", "d_model", "d_ff", "num_heads")
         self._check_whole("num_encoder_layers", "num_decoder_layers", "max_frames", "max_length")
         require(self.d_model % 2 == 0, "d_model", self.d_model, "even for sinusoidal positions")
@@ -118,15 +118,7 @@ class Speech(EncoderDecoder):
 
     def __init__(self, config: SpeechConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        stack = dict(
-            num_heads=config.num_heads,
-            d_ff=config.d_ff,
-            dropout=config.dropout,
-            activation=config.activation,
-            norm_first=True,
-            epsilon=config.epsilon,
-            dtype=policy,
-        )
+        stack = BlockOptions.fields_of(config) | dict(norm_first=True, dtype=policy)
         source_embedding = AudioEmbedding(
             config.d_model,
             config.max_frames,

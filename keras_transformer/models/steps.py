@@ -18,7 +18,7 @@ from keras_transformer.backend import (
     without_gradients,
 )
 from keras_transformer.config import require
-from keras_transformer.losses import LabelSmoothedCrossentropy
+from keras_transformer.losses import LabelSmoothedCrossentropy, MaskedSquaredError
 from keras_transformer.optimizers import weigh_batches, weight_variable
 
 
@@ -58,8 +58,8 @@ class WeightedSteps(keras.Model):
     In the loss that `fit` and `evaluate` report, Keras weights each batch by its rows; where an
     optimizer accumulates gradients, all batches have the same weight. Here the weight is the number
     of values whose mean is the loss of the batch (`batch_weight`): with a
-    `LabelSmoothedCrossentropy`, the tokens that are not padding. So neither depends on how the rows
-    are split into batches.
+    `LabelSmoothedCrossentropy`, the tokens that are not padding. So neither the reported loss nor
+    accumulated gradients depend on how the rows are split into batches.
     """
 
     def compile(self, optimizer: Any = "rmsprop", *arguments: Any, **options: Any) -> None:
@@ -129,7 +129,7 @@ class WeightedSteps(keras.Model):
         require(not (class_weight and per_token), "class_weight", class_weight, accepted)
 
     def _loss_is_a_share(self):
-        return isinstance(self.loss, LabelSmoothedCrossentropy)
+        return isinstance(self.loss, LabelSmoothedCrossentropy | MaskedSquaredError)
 
     def _share(self, x, y, sample_weight, weight, training):
         """Return this replica's share of the loss of a global batch, and the output."""
@@ -163,8 +163,8 @@ class WeightedSteps(keras.Model):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         weight = self._weight(x, y, sample_weight)
         if (variable := weight_variable(self.optimizer)) is not None:
-            places = zip(self.optimizer.variables, optimizer_values, strict=True)
-            optimizer_values = [weight if slot is variable else value for slot, value in places]
+            pairs = zip(self.optimizer.variables, optimizer_values, strict=True)
+            optimizer_values = [weight if slot is variable else value for slot, value in pairs]
         auxiliary, grads = pure_gradients(
             self.compute_loss_and_updates,
             trained,

@@ -17,6 +17,7 @@ from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.layer import initializer
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 
@@ -173,9 +174,7 @@ class T5Encoder(EncoderOnly):
     def __init__(self, config: T5EncoderConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         embedding = _embedding(config, policy)
-        windows = dict(window=config.window, global_tokens=config.global_tokens)
-        stack = _stack(config, policy) | windows
-        encoder = Encoder(config.num_layers, **stack, name="encoder")
+        encoder = Encoder(config.num_layers, **_stack(config, policy), name="encoder")
 
         def embed(inputs):
             return embedding(inputs["token_ids"])
@@ -212,17 +211,10 @@ def _embedding(config, policy):
 
 def _stack(config, policy):
     """Return the arguments that a T5's encoder and decoder share."""
-    return dict(
-        num_heads=config.num_heads,
-        d_ff=config.d_ff,
-        dropout=config.dropout,
-        activation=config.activation,
+    return BlockOptions.fields_of(config) | dict(
         norm_first=True,
         norm="rms",
-        epsilon=config.epsilon,
         use_bias=False,
-        gated=config.gated,
-        head_dim=config.head_dim,
         query_scale=1.0,
         relative_positions=(config.num_buckets, config.max_distance),
         relative_by_layer=config.positions_by_layer,

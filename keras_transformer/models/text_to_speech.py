@@ -19,6 +19,7 @@ from keras_transformer.layers import (
 )
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.layer import direct_calls
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.caches import with_room
 from keras_transformer.models.configured import ConfiguredModel
 
@@ -67,17 +68,14 @@ class TextToSpeechConfig(Config):
     pad_id: int = 0
 
     def __post_init__(self):
-        if self.d_ff is None and isinstance(self.d_model, int):
-            object.__setattr__(self, "d_ff", 4 * self.d_model)
+        self._fill_d_ff()
         self._check_whole("vocab_size", "num_mels", "frames_per_step", "d_model", "d_ff")
         self._check_whole("num_encoder_layers", "num_decoder_layers", "num_heads", "prenet_size")
         self._check_whole("max_length", "max_frames")
         require(self.d_model % 2 == 0, "d_model", self.d_model, "even for sinusoidal positions")
         self._check_multiple("d_model", "num_heads")
         self._check_multiple("max_frames", "frames_per_step")
-        self._check_rates()
-        rate = self.prenet_dropout
-        require(0 <= rate < 1, "prenet_dropout", rate, "in [0, 1)")
+        self._check_rates("prenet_dropout")
         self._check_choice("activation", ACTIVATIONS)
         self._check_ids(self.vocab_size, "pad_id")
 
@@ -91,8 +89,8 @@ class TextToSpeechConfig(Config):
 class TextToSpeech(ConfiguredModel):
     """A functional model from `source_ids` and `previous_frames` to frames and stop logits.
 
-    The blocks are pre-norm and there is no postnet; else as in Li et al. 2019, section 3. Train
-    it with a loss for each output, and sample weights that leave out padding.
+    The blocks are pre-norm and there is no postnet; the rest is that of Li et al. 2019, section 3.
+    Train it with a loss for each output, and sample weights that leave out padding.
 
     Args:
         config: The model's config.
@@ -112,15 +110,7 @@ class TextToSpeech(ConfiguredModel):
 
     def __init__(self, config: TextToSpeechConfig, dtype: Any = None, **kwargs: Any):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        stack = dict(
-            num_heads=config.num_heads,
-            d_ff=config.d_ff,
-            dropout=config.dropout,
-            activation=config.activation,
-            norm_first=True,
-            epsilon=config.epsilon,
-            dtype=policy,
-        )
+        stack = BlockOptions.fields_of(config) | dict(norm_first=True, dtype=policy)
         source_embedding = PositionalEmbedding(
             config.vocab_size,
             config.d_model,

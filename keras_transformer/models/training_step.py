@@ -1,4 +1,4 @@
-"""Base class of models that output logits over a vocabulary but train without computing them.
+"""Base class of models with logits over a vocabulary: training fuses their projection and loss.
 
 Calls of a training step, with TensorFlow and PyTorch, of a model such as `Transformer`:
 
@@ -53,14 +53,15 @@ class _HiddenStates(keras.layers.Layer):
 
 
 class VocabularyModel(ConfiguredModel):
-    """A functional model to logits (B, T, V) that `fit` trains without computing the logits.
+    """A functional model to logits (B, T, V); training fuses the output projection and the loss.
 
     The matrix of logits (tokens x vocabulary) is the largest of a training step; in a small model
     it takes half of the time. If the loss is a `LabelSmoothedCrossentropy` and each metric a
     `Perplexity`, the steps of `fit` and `evaluate` compute the loss from the last hidden states
-    and the table that projects them, block by block: `loss_and_likelihood`. The numbers are the
-    same. With any other loss or metric, with LoRA or a quantized, biased or capped output layer,
-    Keras's standard steps compute logits. A call of the model always returns logits.
+    and the table that projects them (`loss_and_likelihood`), with as few copies of the logits as
+    the backend can. The numbers are the same. With any other loss or metric, with LoRA or a
+    quantized, biased or capped output layer, Keras's standard steps compute logits. A call of the
+    model always returns logits.
 
     A subclass defines `compute_hidden(inputs)`, which returns (B, T, D), and sets `output_layer`,
     the `ReversibleEmbedding` or `Dense` that projects these to logits, or None; `output_bias` is a
@@ -92,7 +93,7 @@ class VocabularyModel(ConfiguredModel):
     def loss_and_likelihood(
         self, inputs: Any, labels: Any, sample_weight: Any = None, training: bool = False
     ) -> tuple[Any, Any]:
-        """Return the loss of one batch without computing its logits; custom loops may call it too.
+        """Return the loss of one batch, without returning its logits; custom loops may call it too.
 
         Args:
             inputs: Inputs of the model.

@@ -8,10 +8,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.config import TransformerConfig, require
+from keras_transformer.config import TransformerConfig
 from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.models.heads import SequenceClassification
-from keras_transformer.models.problems import check_problem
+from keras_transformer.models.problems import check_labels
 from keras_transformer.models.transformer import parts_of
 
 HEAD = "sequence_classification"
@@ -43,14 +43,10 @@ class TransformerClassifierConfig(TransformerConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if isinstance(self.labels, list):  # from JSON
-            object.__setattr__(self, "labels", tuple(self.labels))
         self._check_choice("head", (HEAD,))
         self._check_choice("pooler", ("tanh",))
-        names = isinstance(self.labels, tuple) and all(isinstance(x, str) for x in self.labels)
-        require(names and len(self.labels) > 0, "labels", self.labels, "one name or more")
-        check_problem(self.problem_type, len(self.labels))
-        require(0 <= self.head_dropout < 1, "head_dropout", self.head_dropout, "in [0, 1)")
+        self._check_rates("head_dropout")
+        check_labels(self)
 
     @property
     def vocab_size(self) -> int:
@@ -92,8 +88,8 @@ class TransformerClassifier(ConfiguredModel):
         shifted_BT = ops.concatenate([first_B1, ids_BT[:, :-1]], axis=1)
         x_BTD = parts.hidden({"source_ids": ids_BT, "target_ids": shifted_BT})
         is_end_BT = ops.any(ops.stack([ops.equal(ids_BT, end) for end in config.eos_ids]), axis=0)
-        places_BT = ops.cumsum(ops.ones_like(ids_BT), axis=1) - 1
-        last_B1 = ops.max(ops.where(is_end_BT, places_BT, 0), axis=1, keepdims=True)
+        positions_BT = ops.cumsum(ops.ones_like(ids_BT), axis=1) - 1
+        last_B1 = ops.max(ops.where(is_end_BT, positions_BT, 0), axis=1, keepdims=True)
         x_B1D = ops.take_along_axis(x_BTD, ops.expand_dims(last_B1, -1), axis=1)
         super().__init__(inputs={"token_ids": ids_BT}, outputs=head(x_B1D, ids_BT), **kwargs)
         self.config = config

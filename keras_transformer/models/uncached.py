@@ -41,13 +41,13 @@ def step(
     """
     ids_BKM, segments_BM = state["ids_BKM"], state["segments_BM"]
     beam_size = token_ids_BK.shape[1]
-    places_M = quick.arange(quick.shape(ids_BKM)[2], dtype="int32")
-    ids_BKM = quick.where(places_M == index, quick.expand_dims(token_ids_BK, -1), ids_BKM)
+    positions_M = quick.arange(quick.shape(ids_BKM)[2], dtype="int32")
+    ids_BKM = quick.where(positions_M == index, quick.expand_dims(token_ids_BK, -1), ids_BKM)
     beam_ids_BKM = ids_BKM
     if ancestors_BKM is not None:
         slots_BKM = quick.maximum(ancestors_BKM, 0)
         beam_ids_BKM = gather(ids_BKM, slots_BKM, axis=1)
-    now_BM = quick.where(places_M <= index, segments_BM, 0)
+    now_BM = quick.where(positions_M <= index, segments_BM, 0)
     if isinstance(index, int):  # in eager execution, later positions are left out
         beam_ids_BKM, now_BM = beam_ids_BKM[:, :, : index + 1], now_BM[:, : index + 1]
     rows, length = quick.shape(now_BM)

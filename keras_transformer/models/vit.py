@@ -12,6 +12,7 @@ from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Encoder, PatchEmbedding, resized_positions
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.layer import skip_init
+from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.models.problems import check_problem
 
@@ -59,8 +60,7 @@ class ViTConfig(Config):
     distillation: str = "none"
 
     def __post_init__(self):
-        if self.d_ff is None and isinstance(self.d_model, int):
-            object.__setattr__(self, "d_ff", 4 * self.d_model)
+        self._fill_d_ff()
         self._check_whole("num_classes", least=0)
         self._check_whole("patch_size", "num_channels", "d_model", "d_ff", "num_layers")
         self._check_whole("num_heads")
@@ -99,7 +99,8 @@ class ViT(ConfiguredModel):
 
     Returns:
         Logits (B, classes) from the class token's last hidden state. `hidden(images)` returns the
-        last hidden states of all tokens, (B, 1 + patches, D), and so does a model without classes.
+        last hidden states of all tokens, (B, 1 + patches, D), or (B, 2 + patches, D) with
+        distillation, and so does a model without classes.
 
     Raises:
         ValueError: If images have another shape; `resized` makes a model for other sizes.
@@ -111,7 +112,7 @@ class ViT(ConfiguredModel):
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         embedding = PatchEmbedding(
             config.d_model,
-            config.image_size,  # type: ignore[arg-type]
+            config.image_size,  # type: ignore[arg-type]  # a pair now
             config.patch_size,
             dropout=config.dropout,
             distillation=config.distillation != "none",
@@ -120,13 +121,8 @@ class ViT(ConfiguredModel):
         )
         encoder = Encoder(
             config.num_layers,
-            num_heads=config.num_heads,
-            d_ff=config.d_ff,  # type: ignore[arg-type]
-            dropout=config.dropout,
-            activation=config.activation,
+            **BlockOptions.fields_of(config),
             norm_first=True,
-            epsilon=config.epsilon,
-            qkv_bias=config.qkv_bias,
             dtype=policy,
             name="encoder",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from keras import ops
@@ -27,7 +28,8 @@ def attention_weights(
     """Yield each batch: the indices of its pairs, and the weights (B, N, T, S) of each layer.
 
     The weights are lists by layer, under "encoder", "decoder" and "cross". In the last two, row t
-    is the query that predicts target token t.
+    is the query that predicts target token t. B may be more than the number of pairs: the other
+    rows fill the batch.
 
     Args:
         model: The model.
@@ -79,5 +81,5 @@ def coverage(weights_TS: np.ndarray) -> float:
     return float(np.log(np.clip(weights_TS.sum(axis=0), LEAST, 1.0)).sum())
 
 
-def _array(x):
+def _array(x: Any) -> np.ndarray:
     return ops.convert_to_numpy(ops.cast(x, "float32"))

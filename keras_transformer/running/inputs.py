@@ -73,6 +73,9 @@ class Request:
         Returns:
             The indices of these texts; the ids of each; and the ids that its translation must begin
             with. A text with no tokens besides the special ones around it counts as empty.
+
+        Raises:
+            ValueError: If a prefix is too long, or with `strict` a text.
         """
         ids, frame = [*(self.read(tokenizer).ids or ())], tokenizer.source_frame
         sources = _limited(ids, self.texts, "texts", frame, max_length, self.strict)
@@ -97,6 +100,15 @@ def require_match(tokenizer: Tokenizer, config: Any) -> None:
                 f"the tokenizer does not match the model: its {name} is {tokenizer_id}, "
                 f"the model's {model_id}"
             )
+
+
+def require_pieces(tokenizer: Any, config: Any) -> None:
+    """Raise ValueError if a tokenizer has more pieces than the model of a config."""
+    if tokenizer.vocab_size > config.vocab_size:
+        raise ValueError(
+            f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
+            f"the model {config.vocab_size}"
+        )
 
 
 def encoded_pairs(
@@ -150,6 +162,9 @@ def encoded_prefixes(
         prefixes: One text per source; None: only the tokens that all targets begin with.
         count: Number of sources.
         limit: Maximum tokens of a prefix.
+
+    Raises:
+        ValueError: If a prefix is longer than `limit`, or their number is not `count`.
     """
     frame = tokenizer.target_frame
     if prefixes is None:

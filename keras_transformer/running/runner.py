@@ -34,7 +34,8 @@ def search_batches(
 ) -> Iterator[tuple[list[int], int, int]]:
     """Yield batches as (indices into `lengths`, rows, length), the longest texts first.
 
-    With few shapes, lengths are multiples of 16, at most `max_length`, and rows are powers of two.
+    (rows, length) is the shape of the padded batch; rows without a text fill it. With few shapes,
+    lengths are multiples of 16, at most `max_length`, and rows are powers of two.
 
     Args:
         lengths: Number of tokens of each text.
@@ -66,7 +67,7 @@ def until_end(ids: Iterable[int], eos_ids: Sequence[int]) -> list[int]:
 class Runner:
     """A runner of functions of tensors over a model, each compiled once per key."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._compiled: dict[Hashable, Callable] = {}
 
     def __call__(
@@ -101,7 +102,7 @@ class Runner:
             begin: Function from the arguments to a `decoding.SearchLoop`.
         """
 
-        def make():
+        def make() -> Callable:
             # Not recorded with a constraint or a shortlist, which may read more than arguments.
             plain = RECORDS_SEARCHES and all(x is None for x in arguments[4:])
             return recorded_search(begin, lambda: model.variables) if plain else whole_search(begin)
@@ -113,7 +114,7 @@ class Runner:
         return [ops.convert_to_numpy(x) for x in keras.tree.flatten(self(*arguments, **numbers))]
 
 
-def _tensor(x):
+def _tensor(x: Any) -> Any:
     return ops.convert_to_tensor(x) if isinstance(x, np.ndarray) else x
 
 
@@ -124,7 +125,7 @@ def score_function(model: EncoderDecoder, given: int = 0) -> Callable:
     """
     config = model.config
 
-    def score(source_ids, labels):
+    def score(source_ids: Any, labels: Any) -> Any:
         first = ops.full((ops.shape(labels)[0], 1), config.bos_id, dtype="int32")
         labels = ops.cast(labels, "int32")
         inputs = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -22,6 +22,8 @@ def score_pairs(
 ) -> list[float]:
     """Return log p(target | source) of each pair, summed over the target's tokens and its EOS.
 
+    Tokens that all targets begin with, such as a language, do not count.
+
     Args:
         runner: Runner that keeps the compiled function.
         model: The model.
@@ -38,7 +40,7 @@ def score_pairs(
     source_ids, target_ids = encoded_pairs(tokenizer, sources, targets, limit)
     same_number(source_ids, target_ids)
 
-    def make():
+    def make() -> Callable:
         # The forced start of a target has the same length for all languages of a tokenizer.
         return score_function(model, len(tokenizer.target_frame.before))
 

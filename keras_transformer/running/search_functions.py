@@ -40,8 +40,8 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
     first target tokens (B, P), padded, random numbers (B, L) for sampling, and the state of the
     `constraint` (see `decoding`); the last three may be None. With the option `shortlist`, `begin`
     takes two more, the arrays of a `text.shortlist.Shortlist`: candidates, frequent. If the
-    model's `prefill` takes several tensors of the source, such as features and their number,
-    `source` is a dict of them.
+    model's `prefill` takes several tensors of the source, such as features and the number of
+    frames, `source` is a dict of them.
     """
     config = model.config
     beam_size = 1 if search.temperature is not None else search.beam_size
@@ -58,10 +58,12 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
             length = length + ops.shape(prefix)[1]
         first_ids = quick.full((rows, 1), config.bos_id, dtype="int32")
         sizes = dict(first_ids=first_ids, length=length + 1, beam_size=beam_size)
-        to_search_id = int  # identity: without a shortlist, a search has the model's ids
-        if search.shortlist:  # the ids of the search are places in the list of their row
+        # Identity: without a shortlist, a search has the model's ids.
+        to_search_id: Callable[[int], int] = int
+        if search.shortlist:  # the ids of the search are indices of their row's list
             ids = source[model.source_name]
-            allowed = allowed_ids(ids, *shortlist, special_ids, prefix)
+            candidates, frequent = shortlist
+            allowed = allowed_ids(ids, candidates, frequent, special_ids, prefix)
             sizes["allowed_ids_BA"], to_search_id = allowed, special_ids.index
             prefix = None if prefix is None else places_of(prefix, allowed)
         logits, state, step = model.prefill(**source, **sizes)
@@ -88,7 +90,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
         if not search.shortlist:
             return loop
 
-        def result(results):
+        def result(results: Any) -> tuple[Any, Any]:
             ids, scores = loop.result(results)
             rows = ops.reshape(ids, (ops.shape(ids)[0], -1))
             return ops.reshape(gather(allowed, rows, axis=1), ops.shape(ids)), scores
@@ -117,8 +119,8 @@ def generation_loop(
     `ends` are the ids that end a text; None: those of the model.
 
     The arguments of `begin` are tensors: prompts (B, P), padded on the left, maximum new tokens per
-    row (B,), EOS included, segments (B, P), which are 0 for padding and 1 elsewhere, and random
-    numbers (B, L).
+    row (B,), EOS included, segments (B, P), which are 0 for padding and 1 elsewhere (None: no
+    padding), and random numbers (B, L) for sampling (None: no sampling).
     """
     config = model.config
 
@@ -130,7 +132,7 @@ def generation_loop(
         )
 
         # Finished rows hold -1, which is not a token; the step needs a valid one.
-        def next_step(token_ids, *arguments):
+        def next_step(token_ids: Any, *arguments: Any) -> Any:
             return step(ops.maximum(token_ids, 0), *arguments)
 
         past = token_ids
@@ -156,6 +158,8 @@ def generation_loop(
 def transcription_function(model: Speech, search: Transcription, room: int, begun: int) -> Callable:
     """Return `find(inputs, first_ids)` -> the best ids (B, L) of each sound.
 
+    `inputs` is a dict of the tensors that `Speech.prefill` takes of the sounds.
+
     Args:
         model: The model.
         search: Options of the search.
@@ -164,7 +168,7 @@ def transcription_function(model: Speech, search: Transcription, room: int, begu
     """
     config = model.config
 
-    def find(inputs, first_ids):
+    def find(inputs: Mapping[str, Any], first_ids: Any) -> Any:
         logits, state, step = model.prefill(
             **inputs, first_ids=first_ids, length=begun + room, beam_size=search.beam_size
         )

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +135,7 @@ class Adapters:
     def using(self, name: str | None) -> Iterator[None]:
         """Use an adapter in the context; afterwards, return to the one that was in use before.
 
-        Other threads that want another adapter wait until the end of the context.
+        Other threads that call `load`, `use` or `using` wait until the end of the context.
         """
         with self._lock:
             before = self.active
@@ -146,14 +146,14 @@ class Adapters:
                 self.use(before)
 
 
-def _adapter_config(folder):
+def _adapter_config(folder: str | os.PathLike) -> dict[str, Any]:
     config = read_config(folder, "adapter")
     accepted = f"that of an adapter, with {ADAPTER}; use `load` of its class for a whole model"
     require(config.get("adapter") is not None, "folder", str(folder), accepted)
     return config
 
 
-def _check_config(model, config):
+def _check_config(model: Any, config: Mapping[str, Any]) -> None:
     """Raise ValueError unless a model with this adapter computes what its config says."""
     base_values, adapter_values = model.config.to_dict(), config_of(model, config).to_dict()
     for field, value in adapter_values.items():

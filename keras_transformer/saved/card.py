@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,8 @@ def write_card(
         folder: Folder of the model.
         config: Its `config.json`.
         run: The run that trained the model; None: the card says that it is not recorded.
-        into: Folder to write the card into, which replaces files of `folder`; None: `folder`.
+        into: Folder to write the card into, whose files will replace those of `folder`; None:
+            `folder`.
 
     Returns:
         Whether the card was written.
@@ -123,7 +124,7 @@ def card_text(name: str, config: Mapping[str, Any], run: Run | None = None) -> s
     return f"---\n{head}---\n\n# {name}\n\n{body}\n"
 
 
-def _results(tag, metrics):
+def _results(tag: str, metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the measures of each test set as Hugging Face's `model-index` has them."""
     results = []
     for name, measures in metrics.items():
@@ -137,7 +138,7 @@ def _results(tag, metrics):
     return results
 
 
-def _data(run):
+def _data(run: Run | None) -> str:
     if run is None:
         return MISSING
     if not run.files:
@@ -146,7 +147,7 @@ def _data(run):
     return _rows(("file", "bytes", "SHA-256"), rows)
 
 
-def _procedure(run):
+def _procedure(run: Run | None) -> str:
     if run is None:
         return MISSING
     versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
@@ -154,7 +155,7 @@ def _procedure(run):
     return f"{command}\n\nOptions of `{run.script}`:\n\n{_table(run.options)}\n\n{versions}"
 
 
-def _evaluation(metrics):
+def _evaluation(metrics: Mapping[str, Any]) -> str:
     plain = {name: x for name, x in metrics.items() if not isinstance(x, Mapping)}
     named = {name: x for name, x in metrics.items() if isinstance(x, Mapping)}
     parts = [_table(plain)] if plain else []
@@ -162,28 +163,28 @@ def _evaluation(metrics):
     return "\n\n".join(parts) or MISSING
 
 
-def _table(values):
+def _table(values: Mapping[str, Any]) -> str:
     rows = [(name, _shown(x)) for name, x in values.items() if x is not None and x != {}]
     return _rows(("name", "value"), rows)
 
 
-def _rows(titles, rows):
+def _rows(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     lines = [titles, ["---"] * len(titles), *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
-def _shown(value):
+def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _is_number(value):
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _digest(text):
+def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 

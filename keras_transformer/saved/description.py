@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from keras_transformer.hub.gguf.checkpoint import is_gguf
 from keras_transformer.saved.folder import read_config
 from keras_transformer.saved.kinds import kinds_of
 from keras_transformer.saved.model_files import (
@@ -64,8 +65,8 @@ def describe(folder: str | os.PathLike) -> dict[str, Any]:
         details |= {name: x for name, x in hearing.items() if not isinstance(x, list)}
     if config.get("tokenizer") is not None:
         manifest = read_json(Path(folder, MANIFEST))
-        kind = manifest.get("class") if isinstance(manifest, dict) else None
-        details |= {"tokenizer": kind or TextTokenizer.__name__}
+        name = manifest.get("class") if isinstance(manifest, dict) else None
+        details |= {"tokenizer": name or TextTokenizer.__name__}
         details |= {"fingerprint": config["tokenizer"][:16]}
         for side in ("source_languages", "target_languages"):  # only of models with many languages
             if isinstance(manifest, dict) and isinstance(codes := manifest.get(side), list):
@@ -73,8 +74,11 @@ def describe(folder: str | os.PathLike) -> dict[str, Any]:
     return facts | details
 
 
-def _family_and_precision(path):
-    """Return the class of the saved model and the type that it computes in, by name."""
+def _family_and_precision(path: Path) -> dict[str, str]:
+    """Return the class name of the saved model as "family", and "precision".
+
+    The precision is the quantization or, without one, the name of the dtype policy.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             saved = json.loads(archive.read("config.json"))
@@ -94,9 +98,11 @@ def other_kind(path: str | os.PathLike) -> str | None:
     """
     path = Path(path)
 
-    def has(*names):
+    def has(*names: str) -> bool:
         return all((path / name).is_file() for name in names)
 
+    if path.is_file() and is_gguf(path):
+        return f"a GGUF file, of llama.cpp; `{import_command(path)}` converts it"
     if path.is_file():
         return "a file; give the folder of a saved model"
     if has(STATE, WEIGHTS):
@@ -112,8 +118,8 @@ def other_kind(path: str | os.PathLike) -> str | None:
         return "a SavedModel; TensorFlow with tensorflow-text or TensorFlow Serving loads it"
     if has("encoder.onnx", "decoder.onnx"):
         return "an ONNX model; ONNX Runtime runs it"
-    if has("model.bin") and any(path.glob("*_vocabulary.*")):
-        return "a CTranslate2 model; ctranslate2.Translator loads it"
+    if has("model.bin") and any(path.glob("*vocabulary.*")):
+        return f"a CTranslate2 model, which ctranslate2 loads; `{import_command(path)}` converts it"
     if kind := checkpoint_type(path):
         return f"a Hugging Face checkpoint of type {kind}; `{import_command(path)}` converts it"
     return None

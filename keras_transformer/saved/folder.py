@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from keras_transformer.text.tokenizer import MANIFEST
 from keras_transformer.weights.adapters import ADAPTER, Adapter
 
 CONFIG = "config.json"
-QUALITY = "quality.json"  # of `translate.quality_estimation`
+QUALITY = "quality.json"  # a saved `translate.quality_estimation.QualityEstimator`
 EMBEDDING = "embedding.safetensors"  # weights of a text embedder after the pooling
 # Files of an earlier model, which a save replaces.
 OF_A_MODEL = (MODEL, ADAPTER, QUALITY, TEMPLATE, SHORTLIST, EMBEDDING)
@@ -149,7 +149,7 @@ def read_config(
     some_text = "a non-empty string", lambda x: isinstance(x, str) and x != ""
     text_or_none = "a non-empty string or null", lambda x: x is None or some_text[1](x)
 
-    def check(name, accepted, is_accepted):
+    def check(name: str, accepted: str, is_accepted: Callable[[Any], bool]) -> None:
         value = config.get(name)
         require(is_accepted(value), f'"{name}" in {folder / CONFIG}', value, accepted)
 
@@ -165,7 +165,7 @@ def read_config(
     return config
 
 
-def _require_file(folder, what, name):
+def _require_file(folder: Path, what: str, name: str) -> None:
     if not (folder / name).is_file():
         raise ValueError(f"{folder} is not a saved {what}: it has no {name}")
 
@@ -180,10 +180,10 @@ def load_model(
         config: Its config, from `read_config`.
         tokenizer: Its tokenizer; None: it has none.
         precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that type;
-            "int8" for dense and token weights rounded to 8 bits and a remainder of 4, which is
-            how they are saved, and arithmetic in float32; None: as saved. A type in which this
-            machine is slower than in float32 becomes float32, with a warning, unless
-            `backend.is_strict`; then "int8" also multiplies in 8 bits.
+            "int8" for dense and token weights rounded to 8 bits with a remainder of 4 bits, and
+            arithmetic in float32; None: as saved. A type in which this machine is slower than in
+            float32 becomes float32, with a warning. If `backend.is_strict`, it is used
+            nevertheless, and "int8" multiplies in 8 bits.
 
     Raises:
         ValueError: If the tokenizer is not the one that the model was trained with, the precision
@@ -240,7 +240,7 @@ def load_with_tokenizer(
     Args:
         folder: Folder that `save_folder` wrote.
         what: See `read_config`.
-        family: Class that the model must have, or several of which it must have one.
+        family: Class that the model must have, or a tuple of accepted classes.
         precision: See `load_model`.
 
     Raises:

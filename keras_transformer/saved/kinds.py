@@ -27,7 +27,8 @@ class Kind:
         problem: `problem_type` that its model must have; such a model is of no other kind, except
             one with `any_head`. None: any `problem_type`.
         use: Declaration from which the command and the route are made; None: they have their own
-            code.
+            code, as the command does not answer line by line, or the route has the form of
+            another API.
     """
 
     what: str
@@ -49,7 +50,7 @@ class Kind:
 
 
 TRANSLATION = "translation"  # task of folders that name none
-# For an encoder that fits several, the most specific comes first.
+# If an encoder is of several kinds, the most specific of them comes first.
 KINDS = (
     Kind("translator", "Translator", "translate", TRANSLATION, "translation"),
     Kind(
@@ -168,7 +169,7 @@ def kind_of(loader: str) -> Kind:
 
 
 def kinds_of(config: Mapping[str, Any]) -> list[Kind]:
-    """Return the kinds that a `config.json` of a saved folder fits; none if it is of no use alone.
+    """Return the kinds of a saved folder with this `config.json`; empty if nothing loads it alone.
 
     The weights are not read. An encoder is known by its head, whatever its task.
     """

@@ -17,6 +17,7 @@ import keras
 
 from keras_transformer.config import require
 from keras_transformer.hub import hugging_face
+from keras_transformer.hub.gguf.checkpoint import SUFFIX
 from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.system.files import read_json
 from keras_transformer.system.git_lfs import refuse_pointer
@@ -25,7 +26,7 @@ from keras_transformer.weights.sizes import sized_by
 
 MODEL, CONFIG = "model.keras", hugging_face.CONFIG
 MOST_BYTES = 1 << 24  # maximum bytes of the config in a `.keras` file
-# Weights may have this many times the bytes of their `.keras` file: they hardly compress.
+# Maximum ratio of the unpacked bytes of weights to their `.keras` file; weights hardly compress.
 _UNPACKED = 2
 
 
@@ -48,15 +49,15 @@ def checkpoint_type(folder: str | os.PathLike) -> str | None:
 
 
 def is_hub_name(source: str | os.PathLike) -> bool:
-    """Return whether a text can be the name of a model on a hub: there is no such path."""
+    """Return whether a text has the form of a model's name on a hub, and is no existing path."""
     path = Path(source)
     is_name = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", str(source)) and not path.exists()
     return bool(is_name and (path.parent == Path() or not path.parent.exists()))
 
 
 def import_command(source: str | os.PathLike) -> str:
-    """Return the command that imports a checkpoint, a folder or a name on a hub."""
-    out = f"saved_models/{Path(source).resolve().name}"
+    """Return the command that imports a checkpoint: a folder, a GGUF file or a name on a hub."""
+    out = f"saved_models/{Path(source).resolve().name.removesuffix(SUFFIX)}"
     return f"keras-transformer import {shlex.quote(os.fspath(source))} {shlex.quote(out)}"
 
 
@@ -117,10 +118,10 @@ def config_of(model: ConfiguredModel, config: Mapping[str, Any]) -> Any:
     Raises:
         TypeError, ValueError: If it is not.
     """
-    return type(model).config_class.from_dict(dict(config["model"]))  # type: ignore[attr-defined]
+    return type(model).config_class.from_dict(dict(config["model"]))
 
 
-def _whole(path):
+def _whole(path: Path) -> ConfiguredModel:
     """Return the model in a `.keras` file, after checking its sizes against its weights."""
     try:
         kind, config = _kind_and_config(path)
@@ -135,7 +136,7 @@ def _whole(path):
     raise ValueError(f"{path} is a {name:.100}, not a model of keras_transformer")
 
 
-def _kind_and_config(path):
+def _kind_and_config(path: Path) -> tuple[type[ConfiguredModel] | None, dict[str, Any]]:
     """Return the class of the model in a `.keras` file, if it is one of ours, and its config."""
     with zipfile.ZipFile(path) as archive:
         size = archive.getinfo(CONFIG).file_size
@@ -168,9 +169,9 @@ def fingerprint(folder: Path, config: Mapping[str, Any]) -> str:
 
 
 def count_parameters(folder: str | os.PathLike) -> int:
-    """Return the number of weights of a saved folder, without loading its model.
+    """Return the number of parameters of a saved folder, without loading its model.
 
-    Of an adapter, its own weights are counted, without those of its base.
+    For an adapter, the parameters of its base are not counted.
 
     Raises:
         ValueError: If its file of weights cannot be read.
@@ -184,7 +185,7 @@ def count_parameters(folder: str | os.PathLike) -> int:
         raise unreadable(path, error) from error
 
 
-def _sizes_of_weights(path):
+def _sizes_of_weights(path: Path) -> list[int]:
     """Return the number of elements of each weight in a `.keras` file.
 
     Raises:
@@ -193,7 +194,7 @@ def _sizes_of_weights(path):
     """
     sizes, claimed = [], []
 
-    def add(name, entry):
+    def add(name: str, entry: Any) -> None:
         claimed.append(entry.nbytes if isinstance(entry, h5py.Dataset) else 0)
         is_weight = not re.search(r"seed_generator|/vars/format$", name)
         # uint8 arrays are the remainders of weights that are counted already.

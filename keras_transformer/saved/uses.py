@@ -43,13 +43,13 @@ class AnswerOptions:
         whole(1),
         "Tokens from the start of a window to that of the next.",
         flags="--stride",
-        served=False,  # each step is a window to compute
+        served=False,  # with a small stride, a request would make the server compute many windows
     )
 
 
 @dataclass(frozen=True)
 class NoOptions:
-    """A task without options."""
+    """Options of a task that has none."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Use:
         help: Help of the command.
         found: Name of what is found in each item, in answers of the server.
         items: What an item is: "texts", "texts or pairs" or "questions".
-        record: That name in the command's JSON lines; None: `found`.
+        record: Name of what is found in the command's JSON lines; None: `found`.
         options: Class of its options, of which the server takes those without `served=False`.
         search: Names of options of `search.Search` that the command takes.
         tokens_per_batch: Default of the command.

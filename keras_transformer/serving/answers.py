@@ -9,14 +9,16 @@ from typing import Any
 
 from keras_transformer.analysis.alignment import words
 from keras_transformer.serving import markup
-from keras_transformer.serving.engines import Links
+from keras_transformer.serving.handlers import Links
 from keras_transformer.serving.jobs import Aligner, Judge
-from keras_transformer.serving.queue import Batcher, EngineError
+from keras_transformer.serving.queue import Batcher, HandlerError
 from keras_transformer.serving.sentences import Sentences
 from keras_transformer.serving.turns import Workers
 from keras_transformer.system import interruption
 
-PART = 50_000  # characters per call that counts tokens; each text counts as 100 more
+# Texts are read by the handler, which counts their tokens, when they have this many characters.
+# Each text adds 100.
+PART = 50_000
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Translated:
 async def translate_texts(
     batcher: Batcher,
     workers: Workers,
-    engines: Sequence[Any],
+    handlers: Sequence[Any],
     language: str,
     texts: Sequence[str],
     alternatives: int,
@@ -45,27 +47,28 @@ async def translate_texts(
     """Translate texts; white space is preserved.
 
     Args:
-        batcher: The batcher that runs the engines.
+        batcher: The batcher that runs the handlers.
         workers: The threads that split and join texts.
-        engines: The engines from `Catalogue.route`.
+        handlers: The handlers from `Catalogue.route`.
         language: Language of the texts, for sentence splitting.
         texts: The texts.
         alternatives: Maximum number of further translations per text. Those of a text of several
             sentences differ in one or more sentences.
-        estimates: Whether to estimate the quality; only a single engine with a calibration can.
+        estimates: Whether to estimate the quality; without effect unless there is one handler, with
+            a calibration.
 
     Raises:
         TooLargeError, QueueFullError: See `Batcher.check`.
-        EngineError: If an engine fails.
+        HandlerError: If a handler fails.
     """
-    split, items, costs = await workers.run(_split, texts, language, engines[0], batcher)
+    split, items, costs = await workers.run(_split, texts, language, handlers[0], batcher)
     sentences = [sentence for split_text in split for sentence in split_text.texts]
     count = 1 + alternatives
-    hypotheses = await _search(batcher, workers, engines, items, count, costs)
+    hypotheses = await _search(batcher, workers, handlers, items, count, costs)
     qualities = [None] * len(sentences)
-    if estimates and len(engines) == 1 and engines[0].can_estimate:
+    if estimates and len(handlers) == 1 and handlers[0].can_estimate:
         pairs = [(text, ranked[0]) for text, ranked in zip(sentences, hypotheses, strict=True)]
-        qualities = await submitted(batcher, workers, Judge(engines[0]), pairs, 1, costs)
+        qualities = await submitted(batcher, workers, Judge(handlers[0]), pairs, 1, costs)
     return await workers.run(_joined, split, hypotheses, qualities, alternatives)
 
 
@@ -98,28 +101,28 @@ def _mean_quality(sentences, qualities):
 async def translate_html(
     batcher: Batcher,
     workers: Workers,
-    engines: Sequence[Any],
+    handlers: Sequence[Any],
     language: str,
     sources: Sequence[str],
 ) -> list[str]:
     """Translate the text in HTML and place the tags around the aligned words.
 
     Args:
-        batcher, workers, engines, language: As in `translate_texts`.
+        batcher, workers, handlers, language: As in `translate_texts`.
         sources: HTML texts.
 
     Raises:
-        TooLargeError, QueueFullError, EngineError: As in `translate_texts`.
+        TooLargeError, QueueFullError, HandlerError: As in `translate_texts`.
     """
     documents = await workers.run(lambda: [markup.blocks(source) for source in sources])
     blocks = [block for document in documents for block in document if block.text]
     plain = [block.text for block in blocks]
-    split, items, costs = await workers.run(_split, plain, language, engines[0], batcher)
-    # Sentences with tags need word alignments, through each engine in turn.
+    split, items, costs = await workers.run(_split, plain, language, handlers[0], batcher)
+    # Sentences with tags need word alignments. Those of two handlers are composed.
     texts = [sentence for split_text in split for sentence in split_text.texts]
     steps = [texts]
-    for engine in engines:
-        hypotheses = await submitted(batcher, workers, engine, items, 1, costs)
+    for handler in handlers:
+        hypotheses = await submitted(batcher, workers, handler, items, 1, costs)
         steps.append([x[0] for x in hypotheses])
         items, costs = steps[-1], None
     tagged = [
@@ -129,9 +132,9 @@ async def translate_html(
     ]
     chosen = [i for i, is_tagged in enumerate(tagged) if is_tagged]
     links: dict[int, Links] = {}
-    for engine, sources_, targets in zip(engines, steps, steps[1:], strict=False):
+    for handler, sources_, targets in zip(handlers, steps, steps[1:], strict=False):
         pairs = [(sources_[i], targets[i]) for i in chosen]
-        alignments = await submitted(batcher, workers, Aligner(engine), pairs, 1)
+        alignments = await submitted(batcher, workers, Aligner(handler), pairs, 1)
         for i, link in zip(chosen, alignments, strict=True):
             before = links.get(i)
             links[i] = link if before is None else [j if j is None else before[j] for j in link]
@@ -173,26 +176,26 @@ def _whole(block, split, translations, numbers, links):
 
 
 class _Reader:
-    """A reader of texts: makes the items for an engine's `search`, and refuses too many tokens.
+    """A reader of texts: makes the items for a handler's `search`, and refuses too many tokens.
 
     Args:
-        engine: The engine.
-        batcher: The batcher that will run the engine.
+        handler: The handler.
+        batcher: The batcher that will run the handler.
     """
 
-    def __init__(self, engine, batcher):
-        self._engine, self._batcher = engine, batcher
+    def __init__(self, handler, batcher):
+        self._handler, self._batcher = handler, batcher
         self._items, self._costs = [], []
         self._waiting, self._size, self._total = [], 0, 0
-        self._known = {}  # texts that `fits` has read, with item and cost
+        self._known = {}  # maps each text that `fits` has read to its item and number of tokens
 
     def fits(self, sentence):
-        """Return whether a sentence is not too long for the engine."""
-        limit = self._engine.max_length
-        # A token has at least one byte, so most sentences need no counting of tokens.
+        """Return whether a sentence is not too long for the handler."""
+        limit = self._handler.max_length
+        # A token has at least one byte, so few sentences need a count. 8: room for special tokens.
         if limit is None or len(sentence.encode()) + 8 <= limit:
             return True
-        (self._known[sentence],) = zip(*self._engine.read([sentence]), strict=True)
+        (self._known[sentence],) = zip(*self._handler.read([sentence]), strict=True)
         return self._known[sentence][1] <= limit
 
     def add(self, texts):
@@ -213,8 +216,8 @@ class _Reader:
         texts, known = self._waiting, self._known
         new = [text for text in texts if text not in known]
         if new:
-            known.update(zip(new, zip(*self._engine.read(new), strict=True), strict=True))
-        for item, cost in map(known.get, texts):
+            known.update(zip(new, zip(*self._handler.read(new), strict=True), strict=True))
+        for item, cost in map(known.__getitem__, texts):
             self._items.append(item)
             self._costs.append(cost)
             self._total += cost
@@ -222,81 +225,81 @@ class _Reader:
         self._batcher.check(self._total)
 
 
-def _split(texts, language, engine, batcher):
+def _split(texts, language, handler, batcher):
     """Return the `Sentences` of each text, the items for `search`, and their numbers of tokens."""
-    reader = _Reader(engine, batcher)
+    reader = _Reader(handler, batcher)
     split = [Sentences.of(text, language, reader.fits, reader.add) for text in texts]
     return split, *reader.all()
 
 
-def read_all(texts: Sequence[Any], engine: Any, batcher: Batcher) -> tuple[list[Any], list[int]]:
-    """Read texts for an engine part by part; return the items and their numbers of tokens.
+def read_all(texts: Sequence[Any], handler: Any, batcher: Batcher) -> tuple[list[Any], list[int]]:
+    """Read texts for a handler part by part; return the items and their numbers of tokens.
 
     Raises:
         TooLargeError, QueueFullError: If the batcher does not accept so many tokens.
     """
-    reader = _Reader(engine, batcher)
+    reader = _Reader(handler, batcher)
     for text in texts:
         reader.add([text])
     return reader.all()
 
 
-async def _search(batcher, workers, engines, texts, count, costs=None):
-    """Return `count` translations of each text, best first; the alternatives are the last engine's.
+async def _search(batcher, workers, handlers, texts, count, costs=None):
+    """Return `count` translations of each text, best first; alternatives are the last handler's.
 
-    Earlier engines pass on only the best translation.
+    Earlier handlers pass on only the best translation.
     """
-    for engine in engines[:-1]:
-        texts = [x[0] for x in await submitted(batcher, workers, engine, texts, 1, costs)]
+    for handler in handlers[:-1]:
+        texts = [x[0] for x in await submitted(batcher, workers, handler, texts, 1, costs)]
         costs = None
-    return await submitted(batcher, workers, engines[-1], texts, count, costs)
+    return await submitted(batcher, workers, handlers[-1], texts, count, costs)
 
 
 async def submitted(
     batcher: Batcher,
     workers: Workers,
-    engine: Any,
+    handler: Any,
     texts: Sequence[Any],
     count: int,
     costs: Sequence[int] | None = None,
 ) -> list[Any]:
-    """Submit texts to an engine through the batcher, and return its results.
+    """Submit texts to a handler through the batcher, and return its results.
 
     Args:
-        batcher, workers, engine: As in `translate_texts`, with one engine.
-        texts: The texts; if `costs` is given, the items from the engine's `read`.
+        batcher, workers, handler: As in `translate_texts`, with one handler.
+        texts: The texts; if `costs` is given, the items from the handler's `read`.
         count: Maximum number of results for each.
-        costs: Number of tokens of each text; None: the engine reads them.
+        costs: Number of tokens of each text; None: the handler reads them.
 
     Raises:
-        TooLargeError, QueueFullError, EngineError: As in `translate_texts`.
+        TooLargeError, QueueFullError, HandlerError: As in `translate_texts`.
     """
     if costs is None:
-        texts, costs = await workers.run(read_all, texts, engine, batcher)
+        texts, costs = await workers.run(read_all, texts, handler, batcher)
     try:
-        return await asyncio.wrap_future(batcher.submit(engine, texts, count, costs))
-    except ValueError as error:  # no text is invalid: the engine is at fault
-        raise EngineError(str(error)) from error
+        return await asyncio.wrap_future(batcher.submit(handler, texts, count, costs))
+    except ValueError as error:  # no text is invalid: the handler is at fault
+        raise HandlerError(str(error)) from error
 
 
 async def attend(
-    batcher: Batcher, workers: Workers, engine: Any, text: str, translation: str | None
+    batcher: Batcher, workers: Workers, handler: Any, text: str, translation: str | None
 ) -> dict[str, Any]:
-    """Return the attention for a sentence: tokens of both sides, and weights as nested lists.
+    """Return the fields of an `AttentionResponse`: tokens, weights and the translation.
 
     Args:
         batcher, workers: As in `translate_texts`.
-        engine: The engine of a translator.
+        handler: The handler of a translator.
         text: The sentence.
         translation: Its translation; None: the model's best.
 
     Raises:
-        ValueError: If the sentence is too long for a picture.
+        ValueError: If there are more than `handlers.MOST_WEIGHTS` weights.
     """
-    items, costs = await workers.run(engine.read, [text])
+    items, costs = await workers.run(handler.read, [text])
     if translation is None:
-        ((translation,),) = await submitted(batcher, workers, engine, items, 1, costs)
+        ((translation,),) = await submitted(batcher, workers, handler, items, 1, costs)
     attention = await asyncio.wrap_future(
-        batcher.call(lambda: engine.attention(text, translation), costs[0])
+        batcher.call(lambda: handler.attention(text, translation), costs[0])
     )
     return dict(translation=translation, **attention)

@@ -94,7 +94,7 @@ def create_app(
 
 
 async def _reload(service, guard):
-    """Reload the keys and the models; what cannot be read stays as it is."""
+    """Reload the keys and the models; log errors, after which the old ones stay in use."""
     try:
         await asyncio.to_thread(guard.reload)
         log.warning("keys reloaded")

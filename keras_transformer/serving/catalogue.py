@@ -11,7 +11,7 @@ from typing import Any
 from keras_transformer.config import require
 from keras_transformer.saved.folder import CONFIG
 from keras_transformer.search import TRANSLATE, Search, spelled_out
-from keras_transformer.serving.engines import ExportedEngine, TranslatorEngine
+from keras_transformer.serving.handlers import ExportedHandler, TranslatorHandler
 from keras_transformer.serving.task_models import TaskModel, tasks_of
 from keras_transformer.serving.versions import FIRST, Version, Versions, versions_of
 from keras_transformer.serving.writers import LanguageModel, is_language_model
@@ -25,13 +25,13 @@ Pair = tuple[str, str]
 
 
 class Model:
-    """A loaded translator: its name, folder and language pairs, with an engine for each pair.
+    """A loaded translator: its name, folder and language pairs, with a handler for each pair.
 
     Args:
         name: Name of the model.
         folder: Folder of the model.
         pairs: Maps language pairs in the codes of requests to the model's own codes.
-        make: Function that makes the engine for a pair, in the codes of requests.
+        make: Function that makes the handler for a pair, in the codes of requests.
         default: The pair of requests without languages; None if there is none.
         version: Version of the model.
     """
@@ -48,14 +48,14 @@ class Model:
         self.name, self.folder, self.pairs, self.default = name, folder, pairs, default
         self.version = version
         self._make = make
-        self._engines: dict[Pair, Any] = {}
+        self._handlers: dict[Pair, Any] = {}
 
-    def engine(self, pair: Pair) -> Any:
-        """Return the engine for a language pair."""
-        if pair not in self._engines:
-            self._engines[pair] = engine = self._make(pair)
-            engine.name, engine.version = self.name, self.version.number
-        return self._engines[pair]
+    def handler(self, pair: Pair) -> Any:
+        """Return the handler for a language pair in the codes of requests; made on first use."""
+        if pair not in self._handlers:
+            self._handlers[pair] = handler = self._make(pair)
+            handler.name, handler.version = self.name, self.version.number
+        return self._handlers[pair]
 
     @property
     def search(self) -> dict[str, Any]:
@@ -64,17 +64,17 @@ class Model:
         return Search.saved(read_json(path), path) if path.is_file() else {}
 
     def facts(self) -> dict[str, Any]:
-        """Return the JSON values from which a server describes a model in another process."""
-        engine = self.engine(next(iter(self.pairs)))
+        """Return JSON values that describe the model: a replica sends them to its server."""
+        handler = self.handler(next(iter(self.pairs)))
         return dict(
             name=self.name,
             version=self.version,
             folder=str(self.folder),
             pairs=list(self.pairs.items()),
             default=self.default,
-            max_length=engine.max_length,
-            can_attend=engine.can_attend,
-            can_estimate=engine.can_estimate,
+            max_length=handler.max_length,
+            can_attend=handler.can_attend,
+            can_estimate=handler.can_estimate,
         )
 
 
@@ -83,7 +83,7 @@ class Catalogue:
 
     ```python
     catalogue = Catalogue.load(["saved_models/multi30k", "de-fr=serving/tatoeba"])
-    engines = catalogue.route("en", "fr")  # two engines, to run one after the other
+    handlers = catalogue.route("en", "fr")  # two handlers, to run one after the other
     ```
 
     If no model translates between two languages, two models are chained through a third language.
@@ -92,7 +92,7 @@ class Catalogue:
         models: Loaded translators; those of the same name are versions of a model. If several
             models have a language pair, the first of them serves it.
         writers: Loaded language models.
-        tools: Loaded models of `task_models.TASKS`.
+        tools: Loaded models of other tasks, those of `task_models.TASKS`.
 
     Raises:
         ValueError: If there are no models, or two have the same name, or versions differ in their
@@ -108,7 +108,7 @@ class Catalogue:
         versions: dict[str, list[Model]] = {}
         for model in models:
             versions.setdefault(model.name, []).append(model)
-        names = [*versions, *(x.name for x in (*writers, *tools))]
+        names = [*versions, *(x.name for x in writers), *(x.name for x in tools)]
         require(len(names) > 0, "models", names, "one or more")
         if len(set(names)) < len(names):
             raise ValueError(f"models must have different names, got {names}")
@@ -147,15 +147,17 @@ class Catalogue:
             ImportError: If TensorFlow is missing, for a SavedModel.
         """
         Search.of(options, TRANSLATE)
-        models, writers, tools = [], [], []
+        models, writers, tools = list[Model](), list[LanguageModel](), list[TaskModel]()
 
         def add(text):
             folder, pair = parse(text)
             is_writer = is_language_model(folder)
             if is_writer or tasks_of(folder):
                 require(pair is None, "model", text, f"{folder}: only translators have pairs")
-                kind, group = (LanguageModel, writers) if is_writer else (TaskModel, tools)
-                group.append(kind.load(folder, precision))
+                if is_writer:
+                    writers.append(LanguageModel.load(folder, precision))
+                else:
+                    tools.append(TaskModel.load(folder, precision))
                 return
             before = {model.name for model in models}
             for place, version in versions_of(folder):
@@ -167,7 +169,7 @@ class Catalogue:
                     model.name, model.version = folder.resolve().name, version
                 if model.name in before:
                     raise ValueError(f"models must have different names, got {model.name!r} twice")
-                loaded = model.engine(next(iter(model.pairs)))
+                loaded = model.handler(next(iter(model.pairs)))
                 loaded.search(loaded.read(["1"])[0], 1)
                 models.append(model)
 
@@ -180,18 +182,18 @@ class Catalogue:
         return cls(models, writers, tools)
 
     def code(self, language: str) -> str:
-        """Return the code of a served language, in any case of its letters: "de" for "DE"."""
+        """Return a served language's code whatever its case ("de" for "DE"), others unchanged."""
         known = {code.lower(): code for code in self.languages}
         return known.get(language.lower(), language)
 
     def targets(self, source: str) -> list[str]:
-        """Return the languages into which a source language is translated."""
+        """Return the languages into which a source language is translated, by one or two models."""
         direct = set(self._direct[source])
         further = direct.union(*(self._direct.get(x, ()) for x in direct))
         return sorted(further - {source})
 
     def route(self, source: str, target: str) -> list[Any]:
-        """Return the one or two engines that translate from one language to another.
+        """Return the one or two handlers that translate from one language to another.
 
         If a model has several versions, one is drawn at random, weighted by their shares.
 
@@ -203,19 +205,19 @@ class Catalogue:
         require(source in self._direct, "source", source, f"one of {', '.join(self.sources)}")
         direct = self._direct[source]
         if target in direct:
-            return [direct[target].chosen().engine((source, target))]
+            return [direct[target].chosen().handler((source, target))]
         for middle in sorted(direct):
             second = self._direct.get(middle, {}).get(target)
             if second and source != target:
-                first = direct[middle].chosen().engine((source, middle))
-                return [first, second.chosen().engine((middle, target))]
+                first = direct[middle].chosen().handler((source, middle))
+                return [first, second.chosen().handler((middle, target))]
         accepted = f"one of {', '.join(self.targets(source))} from {source}"
         raise ValueError(f"target must be {accepted}, got {target!r}")
 
 
 def parse(text: str) -> tuple[Path, Pair | None]:
     """Parse `FOLDER` or `SOURCE-TARGET=FOLDER`; return the folder, and the languages or None."""
-    source, target, folder = re.fullmatch(r"(?:(\w{2,})-(\w{2,})=)?(.*)", text, re.DOTALL).groups()
+    source, target, folder = re.findall(r"(?:(\w{2,})-(\w{2,})=)?(.*)", text, re.DOTALL)[0]
     require(folder, "model", text, "FOLDER or SOURCE-TARGET=FOLDER")
     return Path(folder), (source, target) if source else None
 
@@ -228,33 +230,33 @@ def _exported(folder, pair, exported, options):
     is_version = place.name.isdecimal() and (place / "saved_model.pb").is_file()
     name = (place.parent if is_version else place).name
     version = Version(str(int(place.name))) if is_version else FIRST
-    engine = ExportedEngine(exported, **options)
-    return Model(name, folder, {pair: pair}, lambda pair: engine, pair, version)
+    handler = ExportedHandler(exported, **options)
+    return Model(name, folder, {pair: pair}, lambda pair: handler, pair, version)
 
 
 def _saved(folder, pair, options, precision, engine):
     """Return the `Model` of a saved translator, with all its pairs of languages."""
-    translator = Translator.load(folder, precision, *(pair or (None, None)), engine)
+    source, target = pair or (None, None)
+    translator = Translator.load(folder, precision, source, target, engine)
     tokenizer = translator.tokenizer
-    languages = translator.source_language, translator.target_language
+    source, target = translator.source_language, translator.target_language
+    pairs: dict[Pair, Pair] = {}
     if tokenizer.target_languages and not pair:
-        sources = tokenizer.source_languages or (languages[0] or "en",)
-        pairs = {}
+        sources = tokenizer.source_languages or (source or "en",)
         for names in itertools.product(sources, tokenizer.target_languages):
-            codes = tuple(map(short_code, names))
+            codes = short_code(names[0]), short_code(names[1])
             if codes[0] != codes[1]:
                 pairs.setdefault(codes, names)
-    elif None in languages:
+    elif source is None or target is None:
         raise ValueError(f"{folder} does not name its languages: give it as SOURCE-TARGET={folder}")
     else:
-        pairs = {tuple(map(short_code, languages)): languages}
-    default = None if None in languages else tuple(map(short_code, languages))
-
+        pairs[short_code(source), short_code(target)] = source, target
+    default = (short_code(source), short_code(target)) if source and target else None
     estimator = QualityEstimator.read(folder, **options)
 
     def make(pair):
         pair_translator = translator.between(*pairs[pair])
         suits = estimator is not None and estimator.suits(pair_translator)
-        return TranslatorEngine(pair_translator, estimator if suits else None, **options)
+        return TranslatorHandler(pair_translator, estimator if suits else None, **options)
 
     return Model(folder.resolve().name, folder, pairs, make, default)

@@ -1,4 +1,4 @@
-"""Connections: the address to listen on, and limits on their number and their silence."""
+"""Connections of clients: the address to listen on, and limits on their number and idle time."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ FILES = 3
 QUEUE = 2048  # connections that wait in the system to be accepted
 # Seconds until the headers of a request are complete, and until a client reads more of its answer.
 LONGEST_SILENCE = 30.0
-# Bytes of an answer that the system buffers: it takes more when a third of them is read, so that a
-# client which reads some kB/s is seen to read. Its default is up to 4 MB for a client that does not
-# read.
+# Bytes of an answer that the system buffers for a client. The buffer accepts more when a third of
+# it has been read, so it must be small for a client of some kB/s to be seen reading. The system's
+# default grows up to 4 MB.
 SENT = 131_072
-# Idle connections are kept longer than clients keep them, so that none is closed while a client
-# sends a request. Uvicorn's default of 5 seconds is shorter than a long batch.
+# Seconds that an idle connection is kept: longer than clients keep theirs, so that none is closed
+# while a client sends a request. Uvicorn's default of 5 seconds is shorter than a long batch.
 KEEP_ALIVE = 75
 # Seconds after which a thread that works on a text releases the interpreter's lock, which every
 # operation of the event loop and the model needs. Python's default is 5 ms.
 SWITCH = 0.001
 
 
-class Connection(AutoHTTPProtocol):
+class Connection(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # a class that uvicorn chose
     """A connection of uvicorn's that is closed if its client neither sends nor reads.
 
     Uvicorn itself closes a connection only if it is idle after an answer: not one that never sends
@@ -63,7 +63,7 @@ class Connection(AutoHTTPProtocol):
         super().__init__(*arguments, **options)
         self._crowd = crowd
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         """Begin to wait for a request, or refuse the connection if there are too many."""
         self.owner = network((transport.get_extra_info("peername") or ("",))[0])
         self._is_refused = not self._crowd.has_room(self.owner, self.loop.time())
@@ -95,7 +95,7 @@ class Connection(AutoHTTPProtocol):
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Stop the timers, and remove the connection from the crowd."""
         self._stop_waiting()
         self._stop_watching()
         if not self._is_refused:
@@ -119,7 +119,10 @@ class Connection(AutoHTTPProtocol):
         super().resume_writing()
 
     def _watch(self, before):
-        """Check at intervals whether the client reads; if it does not, close the connection."""
+        """Close the connection if the client has read nothing of `before` bytes; else check again.
+
+        `before` is the number of unsent bytes at the last check.
+        """
         left = self.transport.get_write_buffer_size()
         if left >= before:
             self.transport.abort()
@@ -144,7 +147,7 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a socket that is bound to an address; port 0 chooses a free port.
 
     Raises:
-        ValueError: If the address is in use or not of this machine.
+        ValueError: If the address is in use, or is not one of this machine.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -203,8 +206,8 @@ def run(
         timeout_graceful_shutdown=math.ceil(patience), root_path=root_path
     )
     options |= dict(timeout_keep_alive=KEEP_ALIVE, access_log=False, ws="none")
-    # The event loop accepts up to `backlog` connections in one turn, and opens their files, before
-    # it refuses any.
+    # The event loop accepts up to `backlog` connections in one turn before it refuses any, and each
+    # of them takes an open file.
     options |= dict(http=partial(Connection, crowd=Crowd(most)), backlog=max(most // 4, 1))
     options |= dict(log_config=None, **(tls or {}))
     host, port = at.getsockname()[:2]
@@ -230,7 +233,7 @@ class _Server(uvicorn.Server):
         logs.log.info("serving at %s://%s:%d", scheme, host, self.config.port)
 
     def handle_exit(self, sig, frame):
-        service = getattr(self.config.app.state, "service", None)
+        service = getattr(getattr(self.config.app, "state", None), "service", None)
         if service:
             service.is_stopping = True
         super().handle_exit(sig, frame)

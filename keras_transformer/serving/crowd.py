@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Hashable
 from typing import Protocol
 
-SHORTEST_SILENCE = 1.0  # seconds after which an idle connection may make room for another
+SHORTEST_SILENCE = 1.0  # seconds after which an idle connection may be closed to admit another
 
 
 class Member(Protocol):
@@ -22,10 +22,11 @@ class Member(Protocol):
 class Crowd:
     """The open connections of a server, limited in all and for each client.
 
-    A client is an address or an IPv6 network of 64 bits. It may have half of the connections: for
-    one more, one of its own is closed. If all are open, one of the client with the most connections
-    is closed, or else of the next client. In both cases it is the connection that has been idle
-    longest, for at least a second; if there is none, the new connection is refused.
+    A client is an IPv4 address or an IPv6 network of 64 bits. It may have half of the connections:
+    for one more, one of its own is closed. If `most` connections are open, one of the client with
+    the most connections is closed; if none of them is idle, one of the client with the next most.
+    The connection to close is the one that has been idle longest, for at least a second. If there
+    is none, the new connection is refused.
 
     Args:
         most: Maximum number of open connections.
@@ -62,7 +63,7 @@ class Crowd:
         connections[connection] = now
 
     def leave(self, connection: Member) -> None:
-        """Forget a connection."""
+        """Remove a connection that is closed."""
         connections = self._members.get(connection.owner, {})
         connections.pop(connection, None)
         if not connections:

@@ -24,8 +24,9 @@ class Detector:
     def detect(self, text: str) -> list[dict[str, str | float]]:
         """Return the likely languages, best first: `language`, and `confidence` from 0 to 100.
 
-        The confidence is the probability among all languages that the detector knows, so it is low
-        if the text's language is not a candidate.
+        The confidence is the probability in percent among all languages that the detector knows, so
+        it is low if the text's language is not a candidate. Languages below 1 % are left out,
+        except the best.
         """
         ranked = [x for x in self._identifier.rank(text) if x[0] in self._languages]
         best = [(code, share) for code, share in ranked if share >= 0.01] or ranked[:1]

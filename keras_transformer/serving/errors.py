@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from fastapi import FastAPI
@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from keras_transformer.serving import logs
-from keras_transformer.serving.queue import EngineError
+from keras_transformer.serving.queue import HandlerError
 from keras_transformer.serving.waiting import QueueFullError, TooLargeError
 
 OPENAI_PATHS = tuple(
@@ -65,7 +65,7 @@ def error_body(
 def add_handlers(app: FastAPI) -> None:
     """Let an application answer every error with a JSON body."""
 
-    def answer(request, status, message, headers: Mapping[str, str] | None = None, **more):
+    def answer(request, status, message, headers=None, **more):
         return JSONResponse(error_body(request.scope, status, message, **more), status, headers)
 
     @app.exception_handler(HTTPException)
@@ -94,9 +94,9 @@ def add_handlers(app: FastAPI) -> None:
         request.app.state.service.metrics.refusals.labels("queue").inc()
         return answer(request, 429, f"slow down: {error}", {"Retry-After": "1"})
 
-    @app.exception_handler(EngineError)
+    @app.exception_handler(HandlerError)
     async def spoilt(request, error):
-        logs.log.error("500: an engine failed", exc_info=error)
+        logs.log.error("500: a handler failed", exc_info=error)
         return answer(request, 500, "the server failed: see its log")
 
     @app.exception_handler(ImportError)
@@ -127,7 +127,10 @@ def place_of(errors: Any) -> str | None:
 
 
 def path_of(scope: Scope) -> str:
-    """Return the path template of a request's route, such as `/v1/models/{name}`."""
+    """Return the path template of a request's route, such as `/v1/models/{name}`.
+
+    Without a route, return "page" for GET and HEAD, else "refused".
+    """
     other = "page" if scope["method"] in ("GET", "HEAD") else "refused"
     return getattr(scope.get("route"), "path", None) or other
 

@@ -30,7 +30,7 @@ async def translate_file(
 
     Raises:
         ValueError: If the suffix is unknown, or the content is not of that type.
-        TooLargeError: If the file holds too much.
+        TooLargeError: If the file holds more text than the readers or the queue accept.
         ImportError: If the library for this type is missing.
     """
     suffix = PurePath(name).suffix.lower()
@@ -41,7 +41,7 @@ async def translate_file(
         raise ValueError(f"file {name!r} must be UTF-8: {error}") from error
 
 
-# Parts of HTML that may have words and are not translated.
+# Parts of HTML that may have words and are not translated, by the names in `X-Untranslated`.
 _LEFT_IN_HTML = {
     "attributes": re.compile(
         r"\s(?:alt|title|placeholder|aria-label)\s*+=\s*+[\"']?[^\"'>]*?[^\W\d_]", re.IGNORECASE

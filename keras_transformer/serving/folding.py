@@ -47,10 +47,11 @@ def _is_wide(letter):
 
 
 class KeptSpaces:
-    """The open HTML elements; true where white space is kept, as the innermost `style` says."""
+    """The open HTML elements; true while the innermost `style` keeps white space (as `pre`)."""
 
     def __init__(self) -> None:
-        self._open: list[list] = []  # name, depth of elements of this name, keeps white space
+        # Elements with a `style`: [name, open elements of this name inside, keeps white space].
+        self._open: list[list] = []
 
     def __bool__(self) -> bool:
         """Return whether white space is kept here."""

@@ -15,7 +15,7 @@ from keras_transformer.serving.keys import ANYBODY, Key, Keys
 from keras_transformer.serving.monitoring import Metrics
 from keras_transformer.serving.settings import Settings
 
-FILES = ("/translate_file", "/v1/see", "/v1/audio/transcriptions")
+FILES = ("/translate_file", "/v1/see", "/v1/audio/transcriptions")  # paths to which files are sent
 TEXTS = 10  # texts of maximum length that a body may hold
 ROOM = 65_536  # bytes allowed in a body besides its texts
 
@@ -34,7 +34,7 @@ class Framing:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a connection."""
+        """Pass a request on, or answer 400 if its length is ambiguous."""
         if scope["type"] == "http":
             names = {name for name, _ in scope["headers"]}
             is_known = b"content-length" not in names and scope["http_version"] != "1.0"
@@ -54,8 +54,9 @@ def is_file(scope: Scope) -> bool:
 class BodyLimit:
     """ASGI middleware that stops reading a body that is too long, and answers 413.
 
-    The limit is that of `TEXTS` texts of 12 bytes per character: a JSON escape has six bytes,
-    and a character beyond the basic plane has two escapes.
+    For the paths in `FILES` the limit is `most_bytes`. For others it is `TEXTS` texts of
+    `most_characters` characters of 12 bytes: a JSON escape has six bytes, and a character beyond
+    the basic plane has two escapes. Both limits have `ROOM` added.
 
     Args:
         app: The ASGI application to wrap.
@@ -66,7 +67,7 @@ class BodyLimit:
         self.app, self.settings = app, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a connection."""
+        """Pass a request on; raise HTTPException 413 where its body is read beyond the limit."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         texts = TEXTS * 12 * self.settings.most_characters
@@ -120,9 +121,9 @@ class Guard:
         """Raise HTTPException if a request must not be read.
 
         Raises:
-            HTTPException: 403 if the Host header names another host, or a page of another host
-                sends the request (browsers send forms to any host); 429 if there were too many
-                requests with a body.
+            HTTPException: 403 if a page of another host sends the request (browsers send forms to
+                any host), or if the server has no keys and a request from its own machine names
+                another host; 429 if there were too many POST requests from this address.
         """
         host = request.headers.get("host", "")
         if not self._keys and _is_local(request) and not self._is_known(host):
@@ -146,14 +147,14 @@ class Guard:
         return "." not in name or name.endswith(".localhost") or name == own_host or bool(_ip(name))
 
     def check(self, request: Request, key: str | None = None) -> Key:
-        """Return the key of a request; raise HTTPException if it has none of the server's.
+        """Return the key of a request, or `ANYBODY` if the server has no keys.
 
         Args:
             request: The request.
             key: Its field `api_key`; if empty, its header `Authorization: Bearer` is used.
 
         Raises:
-            HTTPException: 403 if the key is wrong, 429 if it was sent too often.
+            HTTPException: 403 if the key is missing or wrong, 429 if it was sent too often.
         """
         if not self._keys:
             return ANYBODY
@@ -208,7 +209,7 @@ class Admission:
         self.app, self.guard = app, guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a connection."""
+        """Pass a request on, or answer with the error of `Guard.admit`."""
         if scope["type"] == "http":
             try:
                 self.guard.admit(Request(scope))

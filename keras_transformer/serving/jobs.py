@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keras_transformer.analysis.alignment import words
-from keras_transformer.serving.engines import Links
+from keras_transformer.serving.handlers import Links
 
 
 @dataclass(frozen=True)
@@ -15,14 +15,14 @@ class _OfPairs:
     """Base class of a batcher's jobs on pairs of a sentence and its translation.
 
     Args:
-        engine: The engine that translated the sentences.
+        handler: The handler that translated the sentences.
     """
 
-    engine: Any
+    handler: Any
 
     def read(self, pairs: Sequence[tuple[str, str]]) -> tuple[Sequence[tuple[str, str]], list[int]]:
         """Return the pairs, and the number of tokens of each source."""
-        return pairs, self.engine.read([source for source, _ in pairs])[1]
+        return pairs, self.handler.read([source for source, _ in pairs])[1]
 
 
 class Judge(_OfPairs):
@@ -32,7 +32,7 @@ class Judge(_OfPairs):
         self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
     ) -> list[float | None]:
         """Return the quality of each pair, in [0, 1], or None."""
-        return self.engine.estimate(pairs)
+        return self.handler.estimate(pairs)
 
 
 class Scorer(_OfPairs):
@@ -42,7 +42,7 @@ class Scorer(_OfPairs):
         self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
     ) -> list[float]:
         """Return the score of each pair."""
-        return self.engine.score(pairs, tokens_per_batch)
+        return self.handler.score(pairs, tokens_per_batch)
 
 
 @dataclass(frozen=True)
@@ -50,33 +50,33 @@ class Lister:
     """A job that finds the best translations of each text with their scores.
 
     Args:
-        engine: The engine that translates.
+        handler: The handler that translates.
     """
 
-    engine: Any
+    handler: Any
 
     def read(self, texts: Sequence[str]) -> tuple[Sequence[Any], list[int]]:
-        """Return the engine's items for `search`, and the number of tokens of each text."""
-        return self.engine.read(texts)
+        """Return the handler's items for `search`, and the number of tokens of each text."""
+        return self.handler.read(texts)
 
     def search(
         self, sources: Sequence[Any], num_hypotheses: int, tokens_per_batch: int
     ) -> list[list[tuple[str, float]]]:
         """Return as many translations as the search has beams, best first."""
-        return self.engine.nbest(sources, tokens_per_batch)
+        return self.handler.nbest(sources, tokens_per_batch)
 
 
 class Aligner(_OfPairs):
     """A job that finds the source word of each target word.
 
-    As a job of the batcher, the pairs of a long document do not block other requests.
+    It is a job of the batcher so that aligning a long document does not block other requests.
     """
 
     def search(
         self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
     ) -> list[Links]:
         """Return, for each word of each translation, the index of its source word, or None."""
-        alignments = self.engine.align(pairs) if self.engine.can_attend else [None] * len(pairs)
+        alignments = self.handler.align(pairs) if self.handler.can_attend else [None] * len(pairs)
         return [
             _in_order(words(source), words(target)) if links is None else links
             for (source, target), links in zip(pairs, alignments, strict=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class KeptFile(NamedTuple):
-    """A file: its name, its content, and the time after which it is gone."""
+    """A file: its name, its content, and the time at which it expires, in seconds of the clock."""
 
     name: str
     content: bytes
@@ -17,7 +17,7 @@ class KeptFile(NamedTuple):
 
 
 class KeptFiles:
-    """Translated files, found by a token; if they are too large in all, the oldest are dropped.
+    """Translated files, found by a token; if all have over `most_bytes`, the oldest are dropped.
 
     They are in memory, so that no disk fills up, and nothing is left behind when the process ends.
 
@@ -53,5 +53,4 @@ class KeptFiles:
     def find(self, token: str, name: str) -> bytes | None:
         """Return the content of a file; None if there is none, or it has expired."""
         file = self._files.get(token)
-        is_current = file and file.name == name and file.expires > self._clock()
-        return file.content if is_current else None
+        return file.content if file and file.name == name and file.expires > self._clock() else None

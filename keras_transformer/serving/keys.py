@@ -76,7 +76,7 @@ class Keys:
             tables = tomllib.loads(path.read_text())
         except ValueError as error:
             raise ValueError(f"{path} must be TOML: {error}") from error
-        entries = tables.get("keys")
+        entries = tables.get("keys", [])
         has_only_keys = {*tables} == {"keys"} and isinstance(entries, list) and bool(entries)
         require(has_only_keys, f"{path}", [*tables], "one table [[keys]] for each key")
         keys = []
@@ -89,7 +89,7 @@ class Keys:
         return cls(keys)
 
     def with_key(self, key: str | None) -> Keys:
-        """Return these keys and `key`, named "default"; without it if it is None."""
+        """Return these keys and `key` under the name "default"; None adds nothing."""
         return self if key is None else Keys([*self._keys, Key("default", key)])
 
     def __len__(self) -> int:

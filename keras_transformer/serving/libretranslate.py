@@ -137,7 +137,8 @@ async def download_file(request: Request, token: str, name: str) -> StreamingRes
         "Content-Disposition": f"attachment; filename*=utf-8''{quote(name)}",
         "Content-Length": str(len(content)),
     }
-    return StreamingResponse(parts(), media_type=_type(name), headers=headers)
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return StreamingResponse(parts(), media_type=kind, headers=headers)
 
 
 @router.post("/attention", openapi_extra=body_of(AttentionRequest))
@@ -149,13 +150,13 @@ async def attention(request: Request) -> AttentionResponse:
     source, _ = _source(service, asked.source, [asked.q])
     target = service.catalogue.code(asked.target)
     _check_pair(key, source, target)
-    engines = service.catalogue.route(source, target)
-    if len(engines) > 1 or not engines[0].can_attend:
+    handlers = service.catalogue.route(source, target)
+    if len(handlers) > 1 or not handlers[0].can_attend:
         raise HTTPException(
             400, f"attention from {source} to {target} needs a single saved translator"
         )
     fields = await answers.attend(
-        service.batcher, service.workers, engines[0], asked.q, asked.translation
+        service.batcher, service.workers, handlers[0], asked.q, asked.translation
     )
     return AttentionResponse(**fields)
 
@@ -238,20 +239,16 @@ async def _translated(service, key, texts, source, target, kind, alternatives, i
     _check_pair(key, source, target)
     if source == target and source in service.catalogue.sources:
         return [answers.Translated([text]) for text in texts]
-    engines = service.catalogue.route(source, target)
+    handlers = service.catalogue.route(source, target)
     workers = service.file_workers if is_file else service.workers
     if kind == "html":
         translations = await answers.translate_html(
-            service.batcher, workers, engines, source, texts
+            service.batcher, workers, handlers, source, texts
         )
         return [answers.Translated([text]) for text in translations]
     return await answers.translate_texts(
-        service.batcher, workers, engines, source, texts, alternatives, estimates=not is_file
+        service.batcher, workers, handlers, source, texts, alternatives, estimates=not is_file
     )
-
-
-def _type(name):
-    return mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
 def _name(code):

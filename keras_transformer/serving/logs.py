@@ -21,7 +21,7 @@ FORMATS = ("text", "json")
 
 
 def identified(given: str) -> str:
-    """Return a client's request id if it is a short word, else a new one."""
+    """Return a client's request id if it is 1 to 64 letters, digits or `_.:-`, else a new one."""
     return given if re.fullmatch(r"[\w.:-]{1,64}", given, re.ASCII) else uuid.uuid4().hex
 
 
@@ -85,7 +85,8 @@ def _identify(log_clients, record):
 def _without_texts(record):
     """Log the types and lines of code of an exception, not its message."""
     if record.exc_info and record.exc_info[1]:
-        parts, error = [], record.exc_info[1]
+        parts: list[str] = []
+        error = record.exc_info[1]
         while error:
             name = f"{type(error).__name__}\n"
             parts.insert(0, "".join(traceback.format_tb(error.__traceback__)) + name)

@@ -50,9 +50,9 @@ Span = tuple[int, int]
 
 @dataclass
 class Node:
-    """An inline tag, or an inline element with its children.
+    """An inline element with its children; or a point: a tag, comment or object without a text.
 
-    `begin` and `end` are positions in the block's text, in characters.
+    `begin` and `end` are positions in the block's text, in characters; those of a point are equal.
     """
 
     begin: int
@@ -172,7 +172,8 @@ def _block(items):
         else:
             stack[-1][0].children.append(Node(here, here, raw))
         after_object = kind == "point" and bool(name)
-    if items[-1][0] == "text" and text[-1:] in WHITE:  # nothing follows: unfold it
+    # White space at the end of the block is kept unfolded, as that at its beginning is.
+    if items[-1][0] == "text" and text[-1:] in WHITE:
         text = text[:-1] + part[len(part.rstrip(WHITE)) :]
     while len(stack) > 1:
         _dissolve(stack)

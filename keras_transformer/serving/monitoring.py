@@ -43,7 +43,7 @@ async def metrics(request: Request) -> Response:
 
 
 class Metrics:
-    """Metrics for Prometheus."""
+    """The server's counters, gauges and histograms for Prometheus, in a registry of their own."""
 
     def __init__(self):
         self._registry = CollectorRegistry()
@@ -83,7 +83,7 @@ class Metrics:
         self.restarts = make(Counter, "replica_restarts", text)
 
     def watch(self, batch: Batch) -> None:
-        """Record a batch."""
+        """Add a batch to the metrics of sentences, tokens, waiting times and computing times."""
         sentences, tokens, seconds, waits, *names = batch
         self.sentences.labels(*names).inc(sentences)
         self.tokens.labels(*names).inc(tokens)
@@ -93,7 +93,7 @@ class Metrics:
         self.batch_seconds.labels(*names).observe(seconds)
 
     def watch_token(self, job: Job, is_first: bool) -> None:
-        """Record a token of a reply."""
+        """Count a token of a reply; with the first one, also its delay and the prompt's tokens."""
         self.written.inc()
         if is_first:
             self.first_token.observe(time.monotonic() - job.arrived)

@@ -25,7 +25,7 @@ class Answer:
         jobs: One job for each reply; `Answer` sets `listen` of each.
         n: Number of replies for each prompt, in consecutive jobs.
         stop: Texts that end a reply.
-        form: The form of the answer.
+        form: Builder of the answer's JSON.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Answer:
         self._replies.submit(client, self._jobs)
 
     def close(self) -> None:
-        """End the replies that have not ended."""
+        """Cancel the replies that have not ended."""
         pairs = zip(self._jobs, self._replied, strict=True)
         if left := [job for job, reply in pairs if reply.end is None]:
             self._replies.cancel(left)
@@ -153,8 +153,8 @@ class Answer:
 
 @dataclass
 class _Replied:
-    """The text of a reply so far."""
+    """The text, the length and the end of a reply so far."""
 
     pieces: Pieces | None = None  # None until its first token
-    length: int = 0  # tokens
+    length: int = 0  # number of tokens
     end: str | None = None  # why it ended

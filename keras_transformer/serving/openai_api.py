@@ -168,7 +168,7 @@ async def _answered(request, model, asked, form, prompts, most, ends):
 
 
 def _seeds(seed, i):
-    """Return the seeds of reply i, whole numbers of at least 0."""
+    """Return the seeds of reply i: integers of at least 0, as NumPy demands."""
     return [seed, i] if seed >= 0 else [-seed, i, 1]
 
 

@@ -11,7 +11,9 @@ from keras_transformer.serving.token_texts import Token
 
 
 class Form:
-    """The form of the answers of one API; subclasses are `ChatForm` and `CompletionForm`.
+    """Base class of builders of OpenAI's JSON for replies, whole or as the chunks of a stream.
+
+    `ChatForm` is for chat completions, `CompletionForm` for completions.
 
     Args:
         model: Name of the model.
@@ -65,7 +67,7 @@ class Form:
 
 
 class ChatForm(Form):
-    """The form of `/v1/chat/completions`."""
+    """Builder of the answers of `/v1/chat/completions`."""
 
     continues, prefix = False, "chatcmpl"
     whole_object, chunk_object = "chat.completion", "chat.completion.chunk"
@@ -109,7 +111,7 @@ def _shown(token):
 
 
 class CompletionForm(Form):
-    """The form of `/v1/completions`."""
+    """Builder of the answers of `/v1/completions`."""
 
     continues, prefix = True, "cmpl"
     whole_object = chunk_object = "text_completion"

@@ -20,8 +20,8 @@ from keras_transformer.search import Generation
 from keras_transformer.serving.errors import Refusal
 from keras_transformer.serving.schemas import Many, Text, writable
 
-# Fields of OpenAI's API that are not supported: only null and these values, which change nothing,
-# are accepted.
+# Fields of OpenAI's API that are not supported. Each accepts only null and the values listed here,
+# which change nothing.
 WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "audio": (),
     "best_of": (1,),
@@ -47,7 +47,7 @@ WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "verbosity": ("medium",),
     "web_search_options": (),
 }
-_OF_MESSAGES = {
+_OF_MESSAGES: dict[str, tuple[Any, ...]] = {
     "annotations": ([],),
     "audio": (),
     "function_call": (),
@@ -188,10 +188,10 @@ class ChatRequest(_Reply):
     )
     logprobs: StrictBool = Field(False, description="Whether to return log-probabilities.")
     top_logprobs: StrictInt | None = Field(
-        None, ge=0, le=20, description="Number of most probable tokens at each place."
+        None, ge=0, le=20, description="Number of most probable tokens at each position."
     )
     max_completion_tokens: StrictInt | None = Field(
-        None, ge=1, description="Maximum tokens of the reply; null: the room that the model has."
+        None, ge=1, description="Maximum tokens of the reply; null: up to the model's length."
     )
     max_tokens: StrictInt | None = Field(
         None, ge=1, description="Older name of max_completion_tokens."
@@ -215,13 +215,12 @@ class CompletionRequest(_Reply):
         examples=["To be, or not to be"],
     )
     logprobs: StrictInt | None = Field(
-        None, ge=0, le=5, description="Number of most probable tokens at each place."
+        None, ge=0, le=5, description="Number of most probable tokens at each position."
     )
     max_tokens: StrictInt = Field(16, ge=1, description="Maximum tokens of the reply.")
 
     def prompts(self) -> list[str | list[int]]:
         """Return the prompts, each a text or token ids."""
-        is_one = isinstance(self.prompt, str) or (
-            self.prompt and all(isinstance(x, int) for x in self.prompt)
-        )
-        return [self.prompt] if is_one else list(self.prompt)  # type: ignore[list-item]
+        prompt: Any = self.prompt
+        is_one = isinstance(prompt, str) or (prompt and all(isinstance(x, int) for x in prompt))
+        return [prompt] if is_one else list(prompt)

@@ -84,11 +84,11 @@ async def transcriptions(request: Request) -> Any:
         return PlainTextResponse(text + "\n")
     if asked.response_format == "json":
         return {"text": text}
-    known = {"language": asked.language or "", "duration": len(samples) / rate}
-    return {"task": "transcribe", **known, "text": text, "segments": []}
+    facts = {"language": asked.language or "", "duration": len(samples) / rate}
+    return {"task": "transcribe", **facts, "text": text, "segments": []}
 
 
-def _model(service, name, task) -> TaskModel:
+def _model(service: Any, name: str, task: str) -> TaskModel:
     model = service.catalogue.tools.get(name)
     if model is None or task not in model.tools:
         known = ", ".join(x.name for x in service.catalogue.tools.values() if task in x.tools)

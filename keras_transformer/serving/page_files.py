@@ -18,7 +18,7 @@ class Page(StaticFiles):
     """
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Return the answer to a request."""
+        """Return a file of the page; raise HTTPException 404 or 405 if there is none."""
         try:
             return await super().get_response(path, scope)
         except HTTPException as error:

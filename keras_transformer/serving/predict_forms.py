@@ -9,7 +9,7 @@ from typing import Any
 from keras_transformer.config import require
 from keras_transformer.serving.schemas import MOST_ITEMS, PredictRequest
 
-NAMES = {"score": ("sources", "targets")}  # inputs of a signature; of others: texts
+NAMES = {"score": ("sources", "targets")}  # inputs of signatures; all others have one, `texts`
 ENCODED = "b64"
 
 

@@ -16,16 +16,15 @@ from keras_transformer.system import interruption
 LONGEST = 1.0  # seconds that a batch of files may take, while other texts wait
 
 
-class EngineError(RuntimeError):
-    """An engine failed, or did not answer all texts: a fault of the server, not of the request."""
+class HandlerError(RuntimeError):
+    """A handler failed, or did not answer all texts: a fault of the server, not of the request."""
 
 
 class Batch(NamedTuple):
-    """A batch that was computed.
+    """A batch that was computed: its numbers of texts and of tokens, and how long it took.
 
-    `texts` and `tokens` are their numbers in the batch. `waits` has, for each request whose first
-    text is in the batch, the seconds that it waited. `model` and `version` are the engine's `name`
-    and `version`, "" if it has none.
+    `waits` has, for each request whose first text is in the batch, the seconds that it waited.
+    `model` and `version` are the handler's `name` and `version`, "" if it has none.
     """
 
     texts: int
@@ -36,8 +35,11 @@ class Batch(NamedTuple):
     version: str
 
 
-class Engine(Protocol):
-    """The interface of an engine, which translates batches; equal engines share batches."""
+class Handler(Protocol):
+    """The interface of a handler, which translates batches.
+
+    Texts of different requests share a batch only if their handlers are equal.
+    """
 
     def read(self, texts: Sequence[str]) -> tuple[Sequence[Any], list[int]]:
         """Return items for `search`, such as texts with ids, and the number of tokens of each."""
@@ -88,7 +90,7 @@ class Batcher:
         require_whole("threads", threads, 1)
         self.tokens_per_batch, self.delay, self.most_waiting = tokens_per_batch, delay, most_waiting
         self._watch = watch
-        self._most_of_files = max(tokens_per_batch // 4, 1)  # tokens of files in a batch
+        self._most_of_files = max(tokens_per_batch // 4, 1)  # maximum tokens of a batch of files
         self._waiting = Waiting(most_waiting)
         self._changed = threading.Condition()
         self._closing = False
@@ -101,7 +103,7 @@ class Batcher:
 
     def submit(
         self,
-        engine: Engine,
+        handler: Handler,
         texts: Sequence[Any],
         num_hypotheses: int = 1,
         costs: Sequence[int] | None = None,
@@ -109,10 +111,10 @@ class Batcher:
         """Queue texts for translation.
 
         Args:
-            engine: The engine that translates them.
-            texts: The texts; if `costs` is given, the items from the engine's `read`.
+            handler: The handler that translates them.
+            texts: The texts; if `costs` is given, the items from the handler's `read`.
             num_hypotheses: Maximum number of translations per text.
-            costs: Number of tokens of each text; None: the engine reads them.
+            costs: Number of tokens of each text; None: the handler reads them.
 
         Returns:
             A future of the best translations of each text. If it is cancelled, its remaining texts
@@ -122,15 +124,17 @@ class Batcher:
         Raises:
             TooLargeError, QueueFullError: See `check`.
         """
-        items, costs = engine.read(texts) if costs is None and texts else (texts, costs or [])
+        items, costs = handler.read(texts) if costs is None and texts else (texts, costs or [])
 
         def run(items):
-            results = engine.search(items, num_hypotheses, self.tokens_per_batch)
+            results = handler.search(items, num_hypotheses, self.tokens_per_batch)
             if len(results) != len(items):
-                raise EngineError(f"the engine gave {len(results)} results for {len(items)} texts")
+                raise HandlerError(
+                    f"the handler gave {len(results)} results for {len(items)} texts"
+                )
             return results
 
-        return self._add(Job((engine, num_hypotheses), run, list(items), list(costs)))
+        return self._add(Job((handler, num_hypotheses), run, list(items), list(costs)))
 
     def call(self, function: Callable[[], Any], cost: int = 1) -> Future:
         """Queue a function to be called in a thread of the batcher.

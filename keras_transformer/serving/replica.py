@@ -74,9 +74,9 @@ def serve(load: Callable[..., tuple[Models, Callable[..., Any]]]) -> None:
     """Answer the requests of the server until the server ends.
 
     Args:
-        load: Function called with the fields of the first request. It loads the models and returns
-            their facts, which are the answer, and the function that computes the answers to all
-            further requests, which are lists of its arguments.
+        load: Function called with the fields of the first request. It loads the models, and returns
+            their facts, which are the answer to that request, and a function. Each further request
+            is a list of the function's arguments; its result is the answer.
     """
     warnings.showwarning = _without_text
     compute = None
@@ -136,6 +136,6 @@ def load(
         model, pair = models.get((name, number)) or next(others, None), tuple(pair)
         if model is None or pair not in model.pairs:
             raise ValueError(f"{name} from {pair[0]} to {pair[1]} was replaced by other models")
-        return getattr(model.engine(pair), method)(*arguments)
+        return getattr(model.handler(pair), method)(*arguments)
 
     return [model.facts() for model in models.values()], compute

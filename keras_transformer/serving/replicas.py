@@ -15,7 +15,7 @@ from keras_transformer.backend import BACKEND
 from keras_transformer.config import require, require_whole
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.serving.catalogue import Catalogue, Model, parse
-from keras_transformer.serving.engines import ReplicaEngine
+from keras_transformer.serving.handlers import ReplicaHandler
 from keras_transformer.serving.replica import COMMAND, Replica
 from keras_transformer.serving.task_models import tasks_of
 from keras_transformer.serving.versions import Version
@@ -24,9 +24,9 @@ from keras_transformer.system.child import ChildEndedError
 from keras_transformer.text import load_tokenizer
 
 log = logging.getLogger("keras_transformer.serving")
-TRIES = 3  # processes that may end while they compute a batch; then it fails
+TRIES = 3  # attempts to compute a batch; it fails if the replica ends in each of them
 LONGEST_BATCH = 600.0  # seconds for a batch; a process that takes longer is killed
-LONGEST_PAUSE = 5.0  # seconds between attempts to start a process
+LONGEST_PAUSE = 5.0  # maximum seconds between attempts to start a process
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
@@ -66,7 +66,8 @@ class Replicas:
         require_whole("count", count, 1)
         Search.of(options, TRANSLATE)
         self.count, self.devices = count, _checked(devices, count)
-        self.restarted: Callable[[], None] = lambda: None  # called after each restart
+        # Called before each attempt to start a replica that has ended.
+        self.restarted: Callable[[], None] = lambda: None
         specifications = [str(x) for x in specifications]
         for text in specifications:
             if is_language_model(parse(text)[0]):
@@ -234,19 +235,19 @@ class Replicas:
 
 
 def _model(facts, ask):
-    """Return a model whose weights are in the replicas: here are its languages and tokenizer."""
+    """Return the model of the facts: languages and tokenizer here, weights in the replicas."""
     name, folder = facts["name"], Path(facts["folder"])
     version = Version(*facts["version"])
     pairs = {tuple(codes): names for codes, names in facts["pairs"]}
     tokenizer = load_tokenizer(folder) if facts["can_attend"] else None  # a SavedModel has none
 
-    def engine(pair):
+    def handler(pair):
         pair_tokenizer = tokenizer and tokenizer.between(*pairs[pair])
         limits = facts["max_length"], facts["can_attend"], facts["can_estimate"]
-        return ReplicaEngine(partial(ask, name, version.number, pair), pair_tokenizer, *limits)
+        return ReplicaHandler(partial(ask, name, version.number, pair), pair_tokenizer, *limits)
 
     default = facts["default"] and tuple(facts["default"])
-    return Model(name, folder, pairs, engine, default, version)
+    return Model(name, folder, pairs, handler, default, version)
 
 
 def _checked(devices, count):

@@ -29,7 +29,8 @@ class Job:
     Attributes:
         reused: Number of prompt tokens that were in the cache; known from the first event on.
         arrived: When the job was made, in seconds of `time.monotonic`.
-        joined: When it got its slot, in the same seconds.
+        begun: Whether it has had an event.
+        joined: When it got its slot, in seconds of `time.monotonic`.
         written: Number of its tokens so far.
         trace: The trace of its request.
     """
@@ -46,7 +47,6 @@ class Job:
     joined: float = 0.0
     written: int = 0
     trace: traces.Trace | None = field(default_factory=traces.current.get)
-    id: int | None = None  # id of the reply in `Slots`
 
     @property
     def cost(self) -> int:
@@ -81,7 +81,7 @@ class Replies:
     ):
         require(most_waiting >= 1, "most_waiting", most_waiting, "at least 1")
         self.model, self.num_slots, self.most_waiting = model, num_slots, most_waiting
-        self.waiting = 0  # tokens
+        self.waiting = 0  # tokens of the prompts that wait for a slot
         self._watch = watch
         self._clients: dict[Hashable, deque[Job]] = {}  # the next in turn first
         self._running: dict[int, Job] = {}
@@ -178,11 +178,11 @@ class Replies:
                 self._tell(event)
 
     def _leave(self):
-        """Remove cancelled jobs of replies from the slots and from the queues of their clients."""
+        """Remove cancelled jobs from the slots and from the queues of their clients."""
         gone, self._cancelled = set(self._cancelled), []
-        for job in gone & set(self._running.values()):
-            self._slots.leave(job.id)
-            del self._running[job.id]
+        for id in [id for id, job in self._running.items() if job in gone]:
+            self._slots.leave(id)
+            del self._running[id]
         if not gone:
             return
         for client, jobs in list(self._clients.items()):
@@ -201,13 +201,14 @@ class Replies:
             if jobs:
                 self._clients[client] = jobs  # at the end
             self.waiting -= job.cost
-            options = dict(end_ids=job.end_ids, top=job.top)
             try:
-                job.id = self._slots.join(job.prompt_ids, job.search, job.seed, **options)
+                id = self._slots.join(
+                    job.prompt_ids, job.search, job.seed, end_ids=job.end_ids, top=job.top
+                )
             except Exception as error:
                 job.listen(error)
             else:
-                self._running[job.id] = job
+                self._running[id] = job
                 job.joined = time.monotonic()
 
     def _tell(self, event):

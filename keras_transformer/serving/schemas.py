@@ -109,11 +109,11 @@ class AttentionRequest(_Model):
 
 
 class AttentionResponse(_Model):
-    """Attention weights of each layer and head; rows sum to 1.
+    """Attention weights (layers, heads, queries, keys); rows sum to 1.
 
     Row t of `cross` and `decoder` is the query that predicts target token t; column t of `decoder`
-    is the key of input token t. `source_continues` and `target_continues` tell of each token
-    whether it continues the word of the token before it.
+    is the key of input token t. `source_continues` and `target_continues` say for each token
+    whether it continues the word of the previous token.
     """
 
     translation: str
@@ -140,7 +140,8 @@ class PredictRequest(_Model):
 class PredictResponse(_Model):
     """Translations or scores, as `predictions` for `instances` and as `outputs` for `inputs`.
 
-    `truncated` has the indices of texts that were cut because the model takes no more tokens.
+    `truncated` has the indices of texts that were cut because they have more tokens than the model
+    takes; null: none.
     """
 
     predictions: list[Any] | None = None

@@ -1,4 +1,7 @@
-"""Split texts into sentences, as in training data, and join them with their white space."""
+"""Split texts into sentences, and join the translations with the original white space.
+
+Models are trained on sentences, so longer texts are split.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ _LINE = re.compile(f"[^{_ENDS}]++(?:\r\n|[{_ENDS}])?")
 _MARKS = "".join(
     re.escape(chr(x)) for x in range(0x10000) if unicodedata.category(chr(x)).startswith("P")
 )
-# All of these count as marks: they are rare, and listing each mark among them would be slow.
+# All characters beyond the basic plane count as marks: they are rare, and listing those that are
+# marks would be slow.
 _MARKS += "\U00010000-\U0010ffff"
 _FEW_MARKS = re.compile(f"(?:[^{_MARKS}]*+[{_MARKS}]){{0,{MARKS}}}+[^{_MARKS}]*+")
 
@@ -67,7 +71,8 @@ class Sentences:
                 comma, else at a space, else anywhere.
             watch: Called with the sentences of each slice; it may raise to end the work.
         """
-        parts, done = [], 0
+        parts: list[str] = []
+        done = 0
         for begin, segments in _slices(text, language):
             first = len(parts)
             for segment in segments:
@@ -111,7 +116,7 @@ def _slices(text: str, language: str) -> Iterator[tuple[int, list[str]]]:
 
 def _end_of_slice(text, begin, end):
     """Return where to end a slice of a line that ends at `end`: after white space if possible."""
-    until = _FEW_MARKS.match(text, begin, min(begin + SLICE, end)).end()
+    until = next(_FEW_MARKS.finditer(text, begin, min(begin + SLICE, end))).end()
     if until == end:
         return end
     words = text[(begin + until) // 2 : until].rsplit(maxsplit=1)
@@ -119,7 +124,7 @@ def _end_of_slice(text, begin, end):
 
 
 def _pieces(sentence, fits):
-    """Split a sentence into pieces that fit, as near to the middle as possible."""
+    """Halve a sentence until all pieces fit, each time at a comma or space near its middle."""
     if fits(sentence):
         return [sentence]
     breaks = [*_BREAKS.finditer(sentence)]

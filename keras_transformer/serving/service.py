@@ -41,7 +41,7 @@ class Service:
         self._reloading = asyncio.Lock()
         # One thread loads all models, because malloc keeps freed memory for each thread.
         self._loader = ThreadPoolExecutor(1, "load")
-        self.is_stopping = False  # no more connections are accepted
+        self.is_stopping = False  # whether the server is shutting down: it accepts no connections
         self.metrics = metrics or Metrics()
         self.workers, self.file_workers = Workers("texts", 2), Workers("files", 2)
         self.readers = Readers(settings.most_waiting // 2)

@@ -31,7 +31,7 @@ class Settings:
         api_key: Key that requests must send; None: no key is needed.
         keys_file: File of further keys, see `keys.Keys.read`, read again at SIGHUP; None: no file.
         allowed_origins: Origins of web pages of other hosts that may use the server, such as
-            "https://example.org", or "*" for all; None: all if there is an API key, else none.
+            "https://example.org", or "*" for all; None: all if there are API keys, else none.
         public_url: Address at which clients reach the server, for URLs of files; requests from the
             server's own machine may name its host. None: the address that each request names.
         requests_per_minute: Maximum requests per minute from one address; further ones get 429;
@@ -58,8 +58,7 @@ class Settings:
 
     def __post_init__(self):
         whole = "tokens_per_batch", "most_waiting", "slots", "most_characters", "most_bytes"
-        whole += ("most_kept_bytes",)
-        for name in whole:
+        for name in (*whole, "most_kept_bytes"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
         require(self.delay >= 0, "delay", self.delay, "at least 0 seconds")
         require(self.timeout > 0, "timeout", self.timeout, "above 0 seconds")

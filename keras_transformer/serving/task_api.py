@@ -52,7 +52,7 @@ def _add_route(kind: Kind) -> None:
     schema, command = request_of(kind), str(kind.command)
     name, _ = ITEMS[use.items]
 
-    async def found(request: Request) -> Any:
+    async def answer(request: Request) -> Any:
         service = _admitted(request)
         asked: Any = await read(request, schema, forms=False)
         items = [
@@ -60,14 +60,14 @@ def _add_route(kind: Kind) -> None:
         ]
         check_size(service, [part for x in items for part in ([x] if isinstance(x, str) else x)])
         options = asked.model_dump(exclude={"model", name})
-        if use.items == "texts or pairs":  # each has its own engine, so they share no batch
+        if use.items == "texts or pairs":  # texts and pairs get different handlers: no common batch
             options["pairs"] = not isinstance(items[0], str)
         return await _found(service, command, use.found, asked.model, items, **options)
 
     asked_of = operator.attrgetter(name)
     router.add_api_route(
         f"/{command}",
-        found,
+        answer,
         methods=["POST"],
         name=command,
         description=f"{use.help.splitlines()[0].replace('each line of text', 'each text')} "
@@ -122,11 +122,13 @@ def model_for(service: Any, task: str, name: str | None) -> TaskModel:
     return fitting[name]
 
 
-async def searched(service: Any, model: TaskModel, task: str, items: Sequence[Any], **options: Any):
+async def searched(
+    service: Any, model: TaskModel, task: str, items: Sequence[Any], **options: Any
+) -> tuple[Any, int]:
     """Return the results of items, computed in batches with other requests, and their tokens."""
-    engine = model.engine(task, **options)
-    items, costs = await service.workers.run(engine.read, items)
-    return await asyncio.wrap_future(service.batcher.submit(engine, items, 1, costs)), sum(costs)
+    handler = model.handler(task, **options)
+    items, costs = await service.workers.run(handler.read, items)
+    return await asyncio.wrap_future(service.batcher.submit(handler, items, 1, costs)), sum(costs)
 
 
 def check_size(service: Any, texts: Sequence[str]) -> None:
@@ -142,6 +144,10 @@ def _admitted(request):
 
 
 async def _found(service, task, field, name, items, **options):
+    """Run a task on items; return the answer, with the results as `field`.
+
+    `name` is the model, its name, or None for the only model of this task.
+    """
     model = name if isinstance(name, TaskModel) else model_for(service, task, name)
     results, _ = await searched(service, model, task, items, **options)
     return await rows_response(field, results, {"model": model.name})

@@ -1,10 +1,10 @@
-"""Models for tasks on texts, images and recordings besides translation: one engine per task."""
+"""Models for tasks on texts, images and recordings besides translation: one handler per task."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,21 +26,22 @@ class Task:
 
     Args:
         kind: Kind of the saved models for this task.
-        run: Function from a loaded model's object, items, tokens per batch and options to a list of
+        run: Function from a loaded model's object, items, tokens per batch and options to the
             results, one for each item.
         costs: Function from the same object and items to the number of tokens of each.
-        shared: Whether the task can use model and tokenizer of another task's object.
     """
 
     kind: Kind
-    run: Callable[..., list[Any]]
+    run: Callable[..., Iterable[Any]]
     costs: Callable[[Any, Items], list[int]]
-    shared: bool = False
 
     @property
     def loader(self) -> Any:
         """Class whose `load` returns the object for this task."""
         return getattr(keras_transformer, self.kind.loader)
+
+
+# Functions for `Task.costs`: the number of tokens of each item.
 
 
 def _texts(tool, texts):
@@ -55,6 +56,7 @@ def _patches(tool, images):
 
 
 def _frames(tool, sounds):
+    # The encoder has 50 positions per second.
     return [1 + 50 * len(sound) // tool.hearing.sample_rate for sound in sounds]
 
 
@@ -63,11 +65,16 @@ def _words(tool, texts):
 
 
 def _by_command(kind):
+    """Return the task of a kind of models: the method with the name of the kind's command.
+
+    The option `pairs` only keeps texts and pairs of texts in different batches.
+    """
+
     def run(tool, items, tokens_per_batch, pairs=None, **options):
         return getattr(tool, kind.command)(items, tokens_per_batch=tokens_per_batch, **options)
 
     encodes = issubclass(getattr(keras_transformer, kind.loader), EncoderTask)
-    return Task(kind, run, _texts if encodes else _words, kind.command == "classify")
+    return Task(kind, run, _texts if encodes else _words)
 
 
 # Keys are names of commands. A task whose kind has a `use` has the route /v1/ and this name.
@@ -80,12 +87,7 @@ TASKS: Mapping[str, Task] = {
         ).tolist(),
         _texts,
     ),
-    "embed": Task(
-        kind_of("TextEmbedder"),
-        lambda x, texts, n, **options: list(x.embed(texts, tokens_per_batch=n, **options)),
-        _texts,
-        True,
-    ),
+    "embed": _by_command(kind_of("TextEmbedder")),
     "see": Task(
         kind_of("ImageClassifier"),
         lambda x, images, n, **options: x.classify(images, **options),
@@ -100,8 +102,8 @@ TASKS: Mapping[str, Task] = {
 
 
 @dataclass(frozen=True)
-class TaskEngine:
-    """An engine for a batcher: a model's object with options; equal engines share batches.
+class TaskHandler:
+    """A handler for a batcher: a model's object with options; equal handlers share batches.
 
     Args:
         name: Name of the task, one of `TASKS`.
@@ -154,14 +156,13 @@ class TaskModel:
         first, *others = tasks_of(folder)
         tool = TASKS[first].loader.load(folder, precision)
         tools = {first: tool}
-        for name in others:
-            if TASKS[name].shared:  # one copy of the weights
-                tools[name] = TASKS[name].loader.of(folder, tool.model, tool.tokenizer)
+        for name in others:  # only encoders have several tasks, with one copy of the weights
+            tools[name] = TASKS[name].loader.of(folder, tool.model, tool.tokenizer)
         return cls(folder.resolve().name, tools)
 
-    def engine(self, name: str, **options: Any) -> TaskEngine:
-        """Return the engine for a task with the options of a request."""
-        return TaskEngine(name, self.tools[name], tuple(sorted(options.items())))
+    def handler(self, name: str, **options: Any) -> TaskHandler:
+        """Return the handler for a task with the options of a request."""
+        return TaskHandler(name, self.tools[name], tuple(sorted(options.items())))
 
 
 def tasks_of(folder: Path) -> list[str]:

@@ -66,7 +66,7 @@ class Question(BaseModel):
 
 Pairs = Annotated[Many[Text] | Many[tuple[Text, Text]], Field(min_length=1)]
 # Name and type of the items of a request.
-ITEMS = {
+ITEMS: dict[str, tuple[str, Any]] = {
     "texts": ("texts", Texts),
     "texts or pairs": ("texts", Pairs),
     "questions": ("questions", Annotated[Many[Question], Field(min_length=1)]),
@@ -79,20 +79,20 @@ def request_of(kind: Kind) -> type[BaseModel]:
     name, items = ITEMS[use.items]
     hints = typing.get_type_hints(use.options)
     fields = {x.name: x for x in dataclasses.fields(use.options) if x.metadata.get("served", True)}
-    options = {x: _field(hints[x], field) for x, field in fields.items()}
-    many = {"top_k"} & {*options}
+    contents: dict[str, Any] = {x: _field(hints[x], field) for x, field in fields.items()}
+    many = {"top_k"} & {*contents}
 
     def check(self: Any) -> Any:
         for option in many:
             check_results(len(getattr(self, name)), getattr(self, option), f"{name} times {option}")
         return self
 
+    validators: dict[str, Any] = {"check": model_validator(mode="after")(check)}
     return create_model(
-        f"{kind.command.capitalize()}Request",  # type: ignore[union-attr]
+        f"{str(kind.command).capitalize()}Request",
         __base__=_Form,
-        __validators__={"check": model_validator(mode="after")(check)},
-        **{name: (items, ...)},
-        **options,
+        __validators__=validators,
+        **{name: (items, ...)} | contents,
     )
 
 
@@ -156,5 +156,5 @@ class TranscriptionForm(BaseModel):
 
 
 def usage_of(tokens: int) -> dict[str, Any]:
-    """Return OpenAI's `usage` of a request for embeddings, from its number of tokens."""
+    """Return the `usage` of an answer in OpenAI's form, from the request's number of tokens."""
     return {"prompt_tokens": tokens, "total_tokens": tokens}

@@ -46,30 +46,30 @@ async def predict(
     columns, most = columns_of(asked), service.settings.most_characters
     if sum(len(text) + 1 for column in columns for text in column) > most:
         raise HTTPException(413, f"at most {most} characters in all")
-    engine = model.engine(model.default)
-    outputs, costs = await _outputs(service, engine, asked, columns)
+    handler = model.handler(model.default)
+    outputs, costs = await _outputs(service, handler, asked, columns)
     answer = answer_of(asked, outputs)
-    if engine.max_length and asked.signature_name != "score":
-        answer["truncated"] = [i for i, x in enumerate(costs) if x > engine.max_length] or None
+    if handler.max_length and asked.signature_name != "score":
+        answer["truncated"] = [i for i, x in enumerate(costs) if x > handler.max_length] or None
     return PredictResponse(**answer)
 
 
-async def _outputs(service, engine, asked, columns):
+async def _outputs(service, handler, asked, columns):
     """Return the outputs of the signature by name, and the number of tokens of each source."""
     batcher, workers = service.batcher, service.workers
     if asked.signature_name == "score":
-        pairs, costs = await workers.run(Scorer(engine).read, [*zip(*columns, strict=True)])
-        scores = await asyncio.wrap_future(batcher.submit(Scorer(engine), pairs, 1, costs))
+        pairs, costs = await workers.run(Scorer(handler).read, [*zip(*columns, strict=True)])
+        scores = await asyncio.wrap_future(batcher.submit(Scorer(handler), pairs, 1, costs))
         return {"scores": scores}, costs
     (texts,) = columns
-    items, costs = await workers.run(read_all, texts, engine, batcher)
+    items, costs = await workers.run(read_all, texts, handler, batcher)
     if asked.signature_name == "nbest":
-        nbest_lists = await submitted(batcher, workers, Lister(engine), items, 1, costs)
+        nbest_lists = await submitted(batcher, workers, Lister(handler), items, 1, costs)
         named = {"translations": 0, "scores": 1}
         return {
             name: [[x[i] for x in row] for row in nbest_lists] for name, i in named.items()
         }, costs
-    hypotheses = await submitted(batcher, workers, engine, items, 1, costs)
+    hypotheses = await submitted(batcher, workers, handler, items, 1, costs)
     return {"translations": [x[0] for x in hypotheses]}, costs
 
 

@@ -1,4 +1,4 @@
-"""Tokens of a reply as clients see them: text, bytes, place and log-probability of each."""
+"""Tokens of a reply as clients see them: text, bytes, offset and log-probability of each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Names:
         self._broken = dict(_broken(pieces, json.loads(tokenizer.content).get("decoder")))
 
     def pieces(self, prompt: Sequence[int], stop: Stops) -> Pieces:
-        """Return an empty reply to a prompt, which ends at one of the stop texts."""
+        """Return an empty reply to a prompt; it will end at one of the stop texts."""
         return Pieces(self._tokenizer, prompt, stop)
 
     def add(self, event: Event, pieces: Pieces) -> tuple[str, Token]:
@@ -76,7 +76,7 @@ class Names:
         name, encoded = self._named(event.token, token_text)
         return new_text, Token(event.token, name, encoded, event.log_prob, offset, top)
 
-    def _named(self, token, text):
+    def _named(self, token: int, text: str) -> tuple[str, tuple[int, ...]]:
         """Return the name and the bytes of a token that adds `text`."""
         if raw := self._broken.get(token):
             return "bytes:" + "".join(f"\\x{byte:02x}" for byte in raw), tuple(raw)

@@ -38,10 +38,10 @@ current: contextvars.ContextVar[Client | None] = contextvars.ContextVar("client"
 
 
 class Turns:
-    """A lock that several tasks may hold at once. Free places go to the clients in turn.
+    """A semaphore whose free places go to the waiting clients in turn.
 
     Args:
-        places: Maximum number of tasks that hold it.
+        places: Maximum number of tasks that hold it at once.
     """
 
     def __init__(self, places: int):

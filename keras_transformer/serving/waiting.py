@@ -16,7 +16,7 @@ class QueueFullError(Exception):
 
 
 class TooLargeError(Exception):
-    """A request is larger than the queue."""
+    """A request is larger than the server accepts, whatever the state of the queue."""
 
 
 class Job:
@@ -28,6 +28,12 @@ class Job:
         texts: The texts.
         costs: Number of tokens of each text.
         alone: Whether the job is a batch of its own; it has one text, whose result is the job's.
+
+    Attributes:
+        next: Index of the first text that no batch has taken.
+        left: Number of texts without a result.
+        found: The results so far; None for a text without one.
+        model: Name and version of the handler, "" if it has none.
     """
 
     def __init__(
@@ -45,9 +51,9 @@ class Job:
         self.future: Future = Future()
         self.arrived = time.monotonic()
         self.next, self.left = 0, len(texts)
-        engine = key[0] if isinstance(key, tuple) else None
-        engine = getattr(engine, "engine", engine)  # jobs on pairs wrap an engine
-        self.model = getattr(engine, "name", ""), getattr(engine, "version", "")
+        handler = key[0] if isinstance(key, tuple) else None
+        handler = getattr(handler, "handler", handler)  # jobs on pairs wrap a handler
+        self.model = getattr(handler, "name", ""), getattr(handler, "version", "")
         self.found: list[Any] = [None] * len(texts)
         self.trace = traces.current.get()
 
@@ -56,7 +62,8 @@ class Waiting:
     """The waiting jobs of each client. Not thread-safe.
 
     Args:
-        most: Maximum number of tokens; a client may have half of it, and so may all files.
+        most: Maximum number of tokens; a client may have half of it, and so may the files of all
+            clients.
 
     Attributes:
         tokens: Number of tokens that wait.
@@ -165,7 +172,7 @@ class Waiting:
 
 
 def _shares(client):
-    """Return the shares of the queue that a client's tokens count in, with their owners' names."""
+    """Return a client's shares of the queue, each with its name in error messages."""
     if client is None:
         return {}
     return {client: "yours"} | ({"files": "files"} if client.sends_file else {})

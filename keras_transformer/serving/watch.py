@@ -43,7 +43,7 @@ class Watch:
         self.app, self.metrics, self.timeout, self.tracer = app, metrics, timeout, tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a connection."""
+        """Pass a request on with a time limit; record it when it has been answered."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         start, status = time.monotonic(), None
@@ -95,7 +95,7 @@ class Watch:
     def _note(self, scope, status, start, trace):
         """Record a request in metrics, traces and the log."""
         path, seconds = path_of(scope), time.monotonic() - start
-        if trace is not None:
+        if trace is not None and self.tracer is not None:
             named = {"http.request.method": "POST", "http.route": path}
             named["request_id"] = logs.request_id.get()
             self.tracer.send(trace, f"POST {path}", start, Headers(scope=scope), status, **named)

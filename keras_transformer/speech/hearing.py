@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from keras_transformer.config import require, require_whole
@@ -16,6 +16,7 @@ from keras_transformer.system.foreign_fields import FieldTable
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 HOP, WINDOW = 0.01, 0.025  # seconds from the start of a frame to the next, and length of a frame
+ENGLISH = 51_864  # pieces of a Whisper for English only; others have more
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,9 @@ class Hearing:
 
     @classmethod
     def of(cls, facts: Any) -> Hearing:
-        """Make a `Hearing` from the JSON values of its fields; only the last two may be missing.
+        """Make a `Hearing` from the JSON values of its fields.
+
+        `alignment_heads` and `language` may be missing, as in folders of older versions.
 
         Raises:
             ValueError: If a field is missing, unknown or out of range.
@@ -106,6 +109,33 @@ def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer, config: Any)
         suppressed_first=tuple(token_id for token_id in first if 0 <= token_id < config.vocab_size),
         alignment_heads=_as_tuples(facts["alignment_heads"] or []),
         language=_language(facts, tokenizer, path) if is_multilingual else None,
+    )
+
+
+def hearing_of_converted(
+    facts: Mapping[str, Any], tokenizer: TextTokenizer, config: SpeechConfig
+) -> Hearing:
+    """Return the `Hearing` of a Whisper that CTranslate2 has converted.
+
+    Args:
+        facts: Content of its `config.json`.
+        tokenizer: Its tokenizer.
+        config: The config of the model.
+
+    Raises:
+        ValueError: If a field has a value that is not accepted.
+    """
+    names = dict(suppressed="suppress_ids", suppressed_first="suppress_ids_begin")
+    values = {ours: _as_tuples(facts.get(theirs) or []) for ours, theirs in names.items()}
+    heads = _as_tuples(facts.get("alignment_heads") or [])
+    checked = Hearing(**values, alignment_heads=heads)
+    return replace(
+        checked,
+        # The vocabulary of an English Whisper has the tokens of languages, too.
+        is_multilingual=tokenizer.id_of("<|transcribe|>") is not None
+        and config.vocab_size != ENGLISH,
+        suppressed=tuple(i for i in checked.suppressed if 0 <= i < config.vocab_size),
+        suppressed_first=tuple(i for i in checked.suppressed_first if 0 <= i < config.vocab_size),
     )
 
 

@@ -23,9 +23,9 @@ def agreed_words(
     """Yield each word once two transcriptions in a row agree on it and on all earlier words.
 
     This is LocalAgreement-2 (Macháček et al. 2023, section 2.1). Consecutive transcriptions
-    overlap: each covers the sound since the last yielded word, and earlier sound as long as all of
-    it is shorter than half the window. If the window is full without agreement, all its words
-    except the last are yielded.
+    overlap: each covers the sound since the last yielded word. Earlier sound is transcribed again,
+    too, until all of it is longer than about half the window. If the window is full without
+    agreement, all its words except the last are yielded.
 
     Args:
         transcribe: Function from samples (N,) to their words with times.
@@ -63,7 +63,7 @@ class _Live:
     Args:
         transcribe: See `agreed_words`.
         rate: Rate of the samples in Hz.
-        most: Seconds of sound from which words are yielded without agreement.
+        most: Seconds of sound at which words are yielded without agreement.
     """
 
     def __init__(self, transcribe, rate, most):
@@ -90,7 +90,7 @@ class _Live:
         same = itertools.takewhile(lambda pair: _plain(pair[0]) == _plain(pair[1]), pairs)
         count = len(list(same))
         seconds = len(self.samples) / self.rate
-        if not count and seconds >= self.most - 1e-6:  # full
+        if not count and seconds >= self.most - 1e-6:  # the window is full
             count = max(1, len(words) - 1)
             if not words:  # silence
                 self.end = self.begin + seconds

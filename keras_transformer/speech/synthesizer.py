@@ -72,7 +72,7 @@ class Synthesizer:
         """Return the sound of each text: samples (N,) float32 in [-1, 1] at `sample_rate`.
 
         Args:
-            texts: Texts without characters that the training texts lack.
+            texts: Texts, all of whose characters occur in the training texts.
             speaker: One of `speakers`; None: the first.
             batch_size: Texts per batch.
 
@@ -132,8 +132,8 @@ class Synthesizer:
         length = self.model.config.max_steps
 
         def find(source_ids):
-            *first, step = self.model.prefill(source_ids, length)
-            return decode_frames(step, *first, length)
+            frames, stops, state, step = self.model.prefill(source_ids, length)
+            return decode_frames(step, frames, stops, state, length)
 
         return find
 
@@ -157,6 +157,6 @@ class Synthesizer:
         model, tokenizer = load_with_tokenizer(folder, "synthesizer", TextToSpeech, precision)
         rate, speakers = config.get("sample_rate"), config.get("speakers")
         try:
-            return cls(model, tokenizer, rate, speakers)  # type: ignore[arg-type]
+            return cls(model, tokenizer, rate, speakers)  # type: ignore[arg-type]  # it checks them
         except ValueError as error:
             raise ValueError(f"{Path(folder, CONFIG)}: {error}") from error

@@ -15,6 +15,7 @@ from keras import ops
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.audio import log_mel
 from keras_transformer.models import Speech
+from keras_transformer.running.inputs import require_pieces
 from keras_transformer.running.runner import Runner, search_batches, until_end
 from keras_transformer.running.search_functions import transcription_function
 from keras_transformer.saved.folder import CONFIG, load_with_tokenizer, read_config, save_folder
@@ -60,11 +61,7 @@ class Transcriber:
         hearing: Hearing | None = None,
         search: Mapping[str, Any] | None = None,
     ):
-        if tokenizer.vocab_size > model.config.vocab_size:
-            raise ValueError(
-                f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
-                f"the model {model.config.vocab_size}"
-            )
+        require_pieces(tokenizer, model.config)
         self.model, self.tokenizer = model, tokenizer
         self.hearing, self.search = hearing or Hearing(), dict(search or {})
         check_alignment_heads(self.hearing, model.config)
@@ -238,7 +235,7 @@ class Transcriber:
     def first_ids(self, language: str | None, task: str = "transcribe") -> list[int]:
         """Return the ids that the decoder's input begins with: BOS, and Whisper's special tokens.
 
-        If `language` is None, the place of its token holds 0.
+        If `language` is None, the id at the position of its token is 0.
 
         Args:
             language: Language code, or None.
@@ -262,8 +259,7 @@ class Transcriber:
 
     def _features(self, samples):
         mels, longest = self.model.config.num_mels, self._longest
-        if len(samples) > longest:
-            raise ValueError(f"clips must be of at most {longest} samples, got {len(samples)}")
+        require(len(samples) <= longest, "clips", len(samples), f"of at most {longest} samples")
         if self.hearing.pads_clips:
             samples = np.pad(samples, (0, longest - len(samples)))
         return ops.convert_to_numpy(log_mel(samples, self.hearing.sample_rate, mels, hop=HOP))

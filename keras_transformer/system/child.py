@@ -56,8 +56,8 @@ class Child:
     def send(self, message: Any) -> None:
         """Send a request of plain values; if the process has ended, `receive` raises the error."""
         with contextlib.suppress(OSError, ValueError):
-            self._process.stdin.write(json.dumps(message) + "\n")  # type: ignore[union-attr]
-            self._process.stdin.flush()  # type: ignore[union-attr]
+            self._process.stdin.write(json.dumps(message) + "\n")  # type: ignore[union-attr]  # a pipe
+            self._process.stdin.flush()  # type: ignore[union-attr]  # a pipe
 
     def receive(self) -> Any:
         """Wait for the answer to the oldest unanswered request, and return it.
@@ -67,7 +67,7 @@ class Child:
         """
         line = ""
         with contextlib.suppress(OSError, ValueError):  # `stop` closed the pipe
-            line = self._process.stdout.readline()  # type: ignore[union-attr]
+            line = self._process.stdout.readline()  # type: ignore[union-attr]  # a pipe
         if not line.endswith("\n"):
             status = self._process.wait()
             cause = f"by signal {-status}" if status < 0 else f"with status {status}"
@@ -88,7 +88,7 @@ class Child:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError, ValueError):  # it holds a request that was never read
-                pipe.close()  # type: ignore[union-attr]
+                pipe.close()  # type: ignore[union-attr]  # a pipe
 
 
 def serve(answer: Callable[[Any], Any]) -> None:

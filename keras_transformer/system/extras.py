@@ -15,6 +15,7 @@ PACKAGES = {
     "tensorboard": ("tensorboardX>=2.6",),
     "pretrained": ("huggingface_hub>=0.34", "langcodes>=3.4", "tokenizers>=0.21"),
     "chat": ("jinja2>=3.1",),
+    "gguf": ("gguf>=0.17",),
     "ctranslate2": ("ctranslate2>=4.6",),
     "onnx": ("onnx>=1.18", "onnxruntime>=1.22", "onnxscript>=0.5"),
     "entities": ("seqeval>=1.2",),

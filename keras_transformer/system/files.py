@@ -100,7 +100,10 @@ def updating(folder: str | os.PathLike, name: str, gone: Collection[str] = ()) -
 
 
 def _move_all(folder, room, name):
-    """Move the entries that `updating` wrote into the folder, or the rest of them after a kill."""
+    """Move the entries that `updating` prepared into `folder`, and remove those it lists as gone.
+
+    After a kill, the same call finishes the rest.
+    """
     ready = _ready(room, name)
     for entry in sorted(os.listdir(ready)):
         if (folder / entry).is_dir():

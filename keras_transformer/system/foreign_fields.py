@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ class FieldTable:
 
     read: Collection[str]
     harmless: Collection[str] = ()
-    refused: Mapping[str, Collection[Any]] = field(default_factory=dict)
+    refused: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def check(self, facts: Mapping[str, Any], path: str | os.PathLike) -> None:
         """Check the fields of a file. Warn of fields that are not in the table.

@@ -10,7 +10,7 @@ _OF_THREAD = threading.local()
 
 
 class GivenUpError(Exception):
-    """The work of this thread was given up."""
+    """Raised by `check` when nobody waits for the work of this thread any longer."""
 
 
 @contextlib.contextmanager
@@ -25,7 +25,7 @@ def given_up_if(nobody_waits: Callable[[], bool]) -> Iterator[None]:
 
 
 def check() -> None:
-    """Raise GivenUpError if nobody waits for the work of this thread; for long Python loops.
+    """Raise GivenUpError if nobody waits for the work of this thread. Call it in long loops.
 
     Raises:
         GivenUpError: If nobody waits for the work.

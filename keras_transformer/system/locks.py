@@ -80,6 +80,7 @@ def waiting(path: str | os.PathLike) -> Iterator[None]:
         OSError: If the file cannot be created.
     """
     lock = acquired(Path(path), timeout=-1)
+    assert lock is not None, "it waits without end"
     try:
         yield
     finally:

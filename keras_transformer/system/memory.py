@@ -1,4 +1,7 @@
-"""Memory that a process keeps for its next step. This module imports only the standard library."""
+"""Settings of glibc's allocator, so that a process reuses the memory that it frees.
+
+This module imports only the standard library.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instructions of this machine's processor, by the names that Linux prints."""
+"""Instruction sets of this machine's processor, by the names that Linux prints."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 
 VARIABLE = "KERAS_TRANSFORMER_PROCESSOR"
 CPUINFO = Path("/proc/cpuinfo")
-# Names that macOS has for the instructions of ARM processors.
+# Names that macOS has for the instruction sets of ARM processors.
 _OF_MACOS = {"DotProd": "asimddp", "I8MM": "i8mm", "BF16": "bf16", "FP16": "asimdhp"}
 
 
 def processor_features() -> frozenset[str]:
-    """Return the names of the processor's instructions, such as "avx2" or "avx512_vnni".
+    """Return the names of the processor's instruction sets, such as "avx2" or "avx512_vnni".
 
     They come from `/proc/cpuinfo`, or on macOS from `sysctl`; on other systems the set is empty.
     The environment variable KERAS_TRANSFORMER_PROCESSOR replaces them with its names, separated by
-    spaces: for a virtual machine that hides instructions, and to imitate another machine.
+    spaces: for a virtual machine that hides instruction sets, and to imitate another machine.
     """
     named = os.environ.get(VARIABLE)
     if named is not None:
@@ -31,7 +31,7 @@ def processor_features() -> frozenset[str]:
 
 
 def features_in(cpuinfo: str) -> frozenset[str]:
-    """Return the instructions that the text of `/proc/cpuinfo` names."""
+    """Return the instruction sets that the text of `/proc/cpuinfo` names."""
     for line in cpuinfo.splitlines():
         name, _, value = line.partition(":")
         if name.strip().lower() in ("flags", "features"):  # of x86 and of ARM
@@ -40,14 +40,14 @@ def features_in(cpuinfo: str) -> frozenset[str]:
 
 
 def is_amd() -> bool:
-    """Return whether Linux says that AMD made the processor."""
+    """Return whether AMD made the processor, by `/proc/cpuinfo`; False on other systems."""
     with contextlib.suppress(OSError):
         return "AuthenticAMD" in CPUINFO.read_text()
     return False
 
 
 def _of_macos():
-    """Return the names of the instructions of an ARM processor on macOS."""
+    """Return the names of the instruction sets of an ARM processor on macOS."""
     if platform.machine() != "arm64":
         return frozenset()
     lines = subprocess.run(

@@ -91,7 +91,7 @@ class AfterImport:
             execute(module)
             self._action(module)
 
-        spec.loader.exec_module = execute_and_act  # type: ignore[method-assign]
+        spec.loader.exec_module = execute_and_act  # type: ignore[method-assign]  # of this one object
         return spec
 
 

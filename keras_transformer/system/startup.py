@@ -198,7 +198,7 @@ class WithoutExtrasOfKeras:
             raise ModuleNotFoundError(f"{name} is not loaded while Keras is imported", name=name)
 
         if spec and spec.loader:
-            spec.loader.exec_module = refuse
+            spec.loader.exec_module = refuse  # type: ignore[method-assign]  # of this one object
         return spec
 
 
@@ -228,7 +228,7 @@ class QuietTensorFlow:
             with _filtered_stderr():
                 execute(module)
 
-        spec.loader.exec_module = quietly
+        spec.loader.exec_module = quietly  # type: ignore[method-assign]  # of this one object
         return spec
 
 

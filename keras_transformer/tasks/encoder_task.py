@@ -13,7 +13,7 @@ from keras import ops
 
 from keras_transformer.config import require
 from keras_transformer.models.encoder_only import EncoderOnly
-from keras_transformer.running.inputs import padded
+from keras_transformer.running.inputs import padded, require_pieces
 from keras_transformer.running.runner import Runner, search_batches
 from keras_transformer.saved.folder import load_with_tokenizer, save_folder
 from keras_transformer.saved.kinds import Kind, kinds_with
@@ -21,7 +21,9 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 
 
 class EncoderTask:
-    """Base class: an encoder with its tokenizer, and the function of its outputs for one task.
+    """Base class of the tasks: an encoder with its tokenizer.
+
+    A subclass turns the encoder's outputs into the results of one task.
 
     The class attribute `kind` of a subclass says which head the model must have.
 
@@ -50,11 +52,7 @@ class EncoderTask:
         has_head = kind in kinds_with(config.head, True, problem)
         require(has_head, "the model's head", head, accepted + use)
         require(not kind.one_label or len(labels) == 1, "the model's labels", labels, f"one{use}")
-        if tokenizer.vocab_size > config.vocab_size:
-            raise ValueError(
-                f"the tokenizer does not match the model: it has {tokenizer.vocab_size} pieces, "
-                f"the model {config.vocab_size}"
-            )
+        require_pieces(tokenizer, config)
         self.model, self.tokenizer = model, tokenizer
         self.max_length = config.max_length  # maximum tokens of a text
         self._runner = Runner()
@@ -114,8 +112,8 @@ class EncoderTask:
         """
         encoded = self.tokenizer.encode(texts, special=special)
         long = [i for i, text in enumerate(texts) if self._is_long(encoded[i], text, strict)]
-        options = dict(special=special, max_length=self.max_length)
-        cut = self.tokenizer.encode([texts[i] for i in long], **options)  # type: ignore[arg-type]
+        options: dict[str, Any] = dict(special=special, max_length=self.max_length)
+        cut = self.tokenizer.encode([texts[i] for i in long], **options)
         for i, ids in zip(long, cut, strict=True):
             encoded[i] = ids
         return encoded
@@ -137,8 +135,9 @@ class EncoderTask:
             i for i, encoding in enumerate(encoded) if self._is_long(encoding[0], pairs[i], strict)
         ]
         if long:
-            options = dict(max_length=self.max_length, strategy="longest_first")
-            cut = self.tokenizer.encode_pairs([pairs[i] for i in long], **options)  # type: ignore[arg-type]
+            cut = self.tokenizer.encode_pairs(
+                [pairs[i] for i in long], self.max_length, strategy="longest_first"
+            )
             for i, encoding in zip(long, cut, strict=True):
                 encoded[i] = encoding
         return [x[0] for x in encoded], [x[1] for x in encoded]

@@ -54,7 +54,7 @@ class ImageClassifier(ImageTask):
 
     def classify(
         self, images: Images, *, threshold: float | None = None, batch_size: int = 32
-    ) -> list[list[Label]] | list[list[Value]]:
+    ) -> list[list[Label] | list[Value]]:
         """Return the classes of each image with their probabilities, the most probable first.
 
         If the model is a regression, return a `Value` for each class instead, in their order.

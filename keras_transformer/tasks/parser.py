@@ -17,7 +17,7 @@ from keras_transformer.text import WordTokenizer
 from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.translate.translator import Translator
 
-MAX_EXTRA_LENGTH = 180  # symbols of a tree besides its words
+MAX_EXTRA_LENGTH = 180  # default maximum number of symbols of a tree besides its words
 BESIDES_WORDS = 4  # tokens that the shortest tree needs: two brackets, BOS and EOS
 
 
@@ -120,6 +120,6 @@ class Parser:
         """
         model, tokenizer, _ = load_with_sides(folder, "parser", precision)
         try:
-            return cls(model, tokenizer)  # type: ignore[arg-type]
+            return cls(model, tokenizer)  # type: ignore[arg-type]  # it checks them
         except ValueError as error:
             raise ValueError(f"{folder} is not a saved parser: {error}") from error

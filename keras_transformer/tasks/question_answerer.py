@@ -15,7 +15,7 @@ from keras_transformer.saved.kinds import kind_of
 from keras_transformer.tasks.encoder_task import EncoderTask
 
 LONGEST = 30  # default maximum of an answer, in tokens
-STRIDE = 128  # default distance of windows, in tokens
+STRIDE = 128  # default distance from the start of a window to that of the next, in tokens
 
 
 @dataclass(frozen=True)

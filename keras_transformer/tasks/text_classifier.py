@@ -74,7 +74,7 @@ class TextClassifier(EncoderTask):
         threshold: float | None = None,
         tokens_per_batch: int = 8192,
         strict: bool = False,
-    ) -> list[list[Label]] | list[list[Value]]:
+    ) -> list[list[Label] | list[Value]]:
         """Return the labels of each text with their probabilities, the most probable first.
 
         If the model is a regression, return a `Value` for each label instead, in their order.
@@ -95,7 +95,7 @@ class TextClassifier(EncoderTask):
         """
         check_threshold(threshold, self.problem)
         if isinstance(texts, str | bytes) or all(isinstance(x, str) for x in texts):
-            texts = checked_texts(texts)  # type: ignore[arg-type]
+            texts = checked_texts(texts)  # type: ignore[arg-type]  # no pairs
             size = self.letters_per_word
             read = [overlapping_words(x, size) for x in texts] if size else texts
             ids, types = self._encoded(read, strict), None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -102,8 +102,8 @@ class TextScorer(EncoderTask):
         if top_k is not None:
             require_whole("top_k", top_k, 1)
         texts = checked_texts(texts)
-        options = dict(tokens_per_batch=tokens_per_batch, strict=strict)
-        scores = self.score([query] * len(texts), texts, **options)  # type: ignore[arg-type]
+        options: dict[str, Any] = dict(tokens_per_batch=tokens_per_batch, strict=strict)
+        scores = self.score([query] * len(texts), texts, **options)
         best = (-scores).argsort(kind="stable")[:top_k]
         return [Match(int(i), float(scores[i])) for i in best]
 

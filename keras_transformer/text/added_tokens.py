@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require
+from keras_transformer.text.encodings import made
 from keras_transformer.text.text_tokenizer_training import library
 from keras_transformer.text.tokenizer_options import NAMED, extra_tokens, text_of
 
@@ -18,11 +19,10 @@ _FLAGS = ("lstrip", "normalized", "rstrip", "single_word", "special")
 def with_added_tokens(
     content: bytes, options: Mapping[str, Any], path: Path, override: bool = False
 ) -> bytes:
-    """Return the content of a `tokenizer.json` with the tokens of the other files.
+    """Return the content of a `tokenizer.json` with the tokens that the folder's options add.
 
-    As in `transformers`, entries of `added_tokens_decoder` replace the same tokens of the file.
-    Named tokens, such as `pad_token`, are left out if the vocabulary lacks them: no text gets
-    them.
+    As in `transformers`, entries of `added_tokens_decoder` replace the same tokens of the
+    `tokenizer.json`. Named tokens, such as `pad_token`, are skipped if the vocabulary lacks them.
 
     Args:
         content: Contents of the `tokenizer.json`.
@@ -91,7 +91,7 @@ def check_named_tokens(
         ValueError: If texts begin or end with another token, the unknown token differs, or the
             mask token is not in `MASKS`.
     """
-    tokenizer = library().Tokenizer.from_buffer(content)
+    tokenizer = made(content)
     frame = tokenizer.encode("").ids
     for name, i in zip(ends or (), (0, -1), strict=False):
         text = text_of(options.get(name))

@@ -21,7 +21,7 @@ from keras_transformer.text.special_tokens import Quotation
 Message = Mapping[str, Any]
 
 FILE, OPTIONS, TOKENS = "chat_template.jinja", "tokenizer_config.json", "special_tokens_map.json"
-SECONDS = 10  # a copy of `rendering.SECONDS`: importing that module needs jinja2
+SECONDS = 10  # a copy of `chat_rendering.SECONDS`: importing that module needs jinja2
 
 # OpenAI's ChatML. Unlike most templates of this name, it checks the order of the roles.
 CHATML = """\
@@ -149,7 +149,9 @@ class ChatTemplate:
         return quotation.unquoted(_rendered({"source": self.source, "values": values}))
 
     def after_reply(self, special_names: Mapping[str, str] | None = None) -> str:
-        """Return the text that the template writes after a reply: "<|im_end|>" and a line break.
+        """Return the text that the template writes after a reply.
+
+        With ChatML, it is "<|im_end|>" and a line break.
 
         Args:
             special_names: See `render`.
@@ -184,7 +186,10 @@ def checked_messages(messages: Sequence[Message], name: str = "messages") -> lis
 
 
 def _default(value, where):
-    """Return the template in a field: its text, or of several the one named "default"."""
+    """Return the template in the field `chat_template`: a text, or a list with one named "default".
+
+    Return None if the field is missing or null.
+    """
     if isinstance(value, list):
         try:
             named = {entry["name"]: entry["template"] for entry in value}
@@ -227,7 +232,7 @@ class _Renderer:
             try:
                 child.send(request)
                 answer = child.receive()
-            # Ctrl-C, too: else the late answer would be read as that of the next request.
+            # After Ctrl-C, too, the next request would read the answer to this one.
             except BaseException as error:
                 child.stop()
                 if isinstance(error, ChildEndedError):
@@ -244,7 +249,7 @@ class _Renderer:
         if self._child is None or self._owner != os.getpid() or not self._child.is_alive():
             if importlib.util.find_spec("jinja2") is None:
                 raise missing("a chat template", "chat")
-            script = os.fspath(Path(__file__).with_name("rendering.py"))
+            script = os.fspath(Path(__file__).with_name("chat_rendering.py"))
             self._child = Child([sys.executable, "-P", script])
             self._owner = os.getpid()
         return self._child

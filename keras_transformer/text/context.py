@@ -13,7 +13,7 @@ SEPARATOR = "<sep>"  # written between joined sentences
 
 
 def in_context(texts: Iterable[str], context_sentences: int) -> Iterator[str]:
-    """Yield, for each sentence, one text: its earlier sentences and itself, joined by `SEPARATOR`.
+    """Yield a text for each sentence: earlier sentences and itself, joined by `SEPARATOR`.
 
     The "2+2" of Tiedemann and Scherrer 2017 ("Neural Machine Translation with Extended Context",
     section 3) is `context_sentences=1`.

@@ -15,7 +15,11 @@ from keras_transformer.text.tokenizer import checked_texts
 
 
 def made(content: bytes) -> Any:
-    """Make a `tokenizers.Tokenizer` of a `tokenizer.json`, without padding and truncation."""
+    """Make a `tokenizers.Tokenizer` from a `tokenizer.json`, without padding and truncation.
+
+    Args:
+        content: Contents of the `tokenizer.json`.
+    """
     tokenizer = library().Tokenizer.from_buffer(content)
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -56,8 +60,7 @@ def encoded_pairs(
         pairs, max_length, strategy: See `TextTokenizer.encode_pairs`.
     """
     pairs = [
-        # The number of texts in a pair is checked below.
-        tuple(checked_texts(pair, f"pairs[{i}]"))  # type: ignore[misc]
+        tuple(checked_texts(pair, f"pairs[{i}]"))  # type: ignore[misc]  # two texts, see below
         for i, pair in enumerate(pairs)
     ]
     for i, pair in enumerate(pairs):
@@ -79,9 +82,10 @@ def encoded_pairs(
 def cut(
     encoding: Any, max_length: int | None, starts: Sequence[int] = ()
 ) -> tuple[list[int], list[int]]:
-    """Return the ids of an encoding, cut at the end of its text to `max_length` ids.
+    """Return the ids of an encoding, truncated to `max_length`.
 
-    The special tokens around the text, such as [CLS] and [SEP], remain, as in `transformers`.
+    Only ids of the text are removed, from its end. The special tokens around it, such as [CLS] and
+    [SEP], remain, as in `transformers`.
 
     Args:
         encoding: The encoding of a text.

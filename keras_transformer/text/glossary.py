@@ -23,7 +23,7 @@ _WORD = rf"[^\W{_UNSPACED}]"
 
 
 def is_unspaced(text: str) -> bool:
-    """Return whether a text begins with a letter of a script without spaces between words."""
+    """Return whether a text begins with a letter of Korean or a script without spaces."""
     return re.match(f"[{_UNSPACED}]", text) is not None
 
 
@@ -45,7 +45,7 @@ def spaced(source: str) -> str:
 
 
 def reads_terms(tokenizer: Tokenizer) -> bool:
-    """Return whether a tokenizer knows tagged terms: the tags are pieces of its source."""
+    """Return whether `TERM_TAGS` are pieces of a tokenizer's source vocabulary."""
     return has_words(tokenizer, TERM_TAGS)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +57,7 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
         ValueError: If the kind of model is unknown, a file is broken, or the files do not match.
     """
     folder, kind = Path(folder), config.get("model_type")
-    if kind not in KINDS:
-        raise ValueError(f"model_type must be one of {KINDS} for a tokenizer, got {kind!r}")
+    require(kind in KINDS, "model_type", kind, f"one of {KINDS} for a tokenizer")
     with readable(f"the tokenizer in {folder}"):
         return _read(folder, config, kind)
 
@@ -83,7 +82,7 @@ def _read(folder, config, kind):
 def _checked(tokenizer, options, folder):
     ids = dict(eos_token=tokenizer.eos_id, unk_token=tokenizer.unk_id)
     check_special_tokens(options, tokenizer.pieces_of("source"), ids, folder)
-    # Except for byte-pair encoding (NLLB): there, `transformers` does not clean up spaces either.
+    # With byte-pair encoding (NLLB), `transformers` ignores `clean_up_tokenization_spaces`.
     is_bpe = isinstance(tokenizer, MultilingualTokenizer) and not tokenizer.tasks
     is_bpe = is_bpe and "eng_Latn" in tokenizer.languages
     tokenizer.clean_up = options.get("clean_up_tokenization_spaces") is True and not is_bpe
@@ -92,22 +91,23 @@ def _checked(tokenizer, options, folder):
 
 def _read_pieces(folder, config, kind, options):
     """Read the tokenizer of an M2M-100, NLLB, mBART or T5, or of a `tokenizer.json`."""
-    content = _sentencepiece_model(folder)
-    if content is None:
+    path = next((folder / name for name in MODELS if (folder / name).is_file()), None)
+    if path is None:
         if not (folder / FAST).is_file():
             raise FileNotFoundError(
                 f"{folder} holds no tokenizer: there is neither {FAST} nor one of "
                 f"{', '.join(MODELS)}"
             )
         return _fast(FastPieces(read_bytes(folder / FAST)), folder, config, options)
+    content = read_bytes(path)
     model_pieces = _own_pieces(content, folder)
     if kind in T5_KINDS:
         return _t5(folder, content, model_pieces, config, options)
-    if (folder / "vocab.json").is_file():  # M2M-100; NLLB has none
+    if (folder / "vocab.json").is_file():  # M2M-100; an NLLB has no such file
         ids = _json(folder / "vocab.json")
         if sorted(ids.values()) != list(range(len(ids))):
             raise ValueError(f"{folder / 'vocab.json'} must have each id from 0 on exactly once")
-        codes = WMT21 if options.get("language_codes") == "wmt21" else M2M100
+        codes: Sequence[str] = WMT21 if options.get("language_codes") == "wmt21" else M2M100
         pieces, names = sorted(ids, key=ids.get), {code: f"__{code}__" for code in codes}
     else:
         pieces = [*FAIRSEQ, *model_pieces[3:]]
@@ -135,7 +135,10 @@ def _is_mbart25(config, options):
 
 
 def _language_options(ids, names, options, folder, config):
-    """Return the special ids of a fairseq vocabulary and the ids of its language tokens."""
+    """Return arguments of `MultilingualTokenizer` for a fairseq vocabulary.
+
+    These are the style, the special ids and the ids of the language tokens.
+    """
     if missing := [piece for piece in FAIRSEQ if piece not in ids]:
         raise ValueError(f"the vocabulary in {folder} must have the pieces {missing}")
     is_legacy = options.get("legacy_behaviour") and "eng_Latn" in names  # an option of NLLB only
@@ -172,7 +175,10 @@ def _t5(folder, content, model_pieces, config, options):
 
 
 def _task_options(config, pieces):
-    """Return the special ids of a T5, and its task prefixes or language tags."""
+    """Return arguments of `MultilingualTokenizer` for a T5.
+
+    These are the style, the special ids, and the task prefixes or language tags as `tasks`.
+    """
     tasks = {}
     for name, task in (config.get("task_specific_params") or {}).items():
         if match := re.fullmatch(r"translation_\w+_to_(\w+)", name):
@@ -234,11 +240,6 @@ def _origin(folder, config):
     )
 
 
-def _sentencepiece_model(folder):
-    path = next((folder / name for name in MODELS if (folder / name).is_file()), None)
-    return read_bytes(path) if path else None
-
-
 def _own_pieces(content, folder):
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=content)
@@ -270,6 +271,8 @@ def write_tokenizer(folder: str | os.PathLike, tokenizer: Tokenizer) -> None:
         for name, content in tokenizer.originals.items():
             (folder / name).write_bytes(content)
         return
+    accepted = "a tokenizer with a SentencePiece model"
+    require(hasattr(tokenizer, "source_model"), "tokenizer", type(tokenizer).__name__, accepted)
     for side in ("source", "target"):
         (folder / f"{side}.spm").write_bytes(getattr(tokenizer, f"{side}_model"))
         name = "vocab.json" if side == "source" else "target_vocab.json"

@@ -14,8 +14,8 @@ from keras_transformer.config import require
 from keras_transformer.system.extras import missing
 from keras_transformer.text.languages import short_code
 
-LEAST_LETTERS = 15  # in shorter texts, names and numbers would decide
-LEAST_PROBABILITY = 0.03
+LEAST_LETTERS = 15  # In shorter texts, names and numbers would decide about the language.
+LEAST_PROBABILITY = 0.03  # of the expected language
 
 # Frequent languages of the web: most lines in a wrong language are in one of them.
 _WEB = (

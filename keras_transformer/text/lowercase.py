@@ -1,4 +1,4 @@
-"""Change of a tokenizer to lower-case its texts."""
+"""Conversion of texts to lower case before a tokenizer encodes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keras_transformer.text.text_tokenizer_training import library
 def lowercased(tokenizer: TextTokenizer) -> TextTokenizer:
     """Return a tokenizer that converts texts to lower case first.
 
-    If one of the tokenizer's normalizers is "Lowercase" already, the tokenizer is returned, as with
+    If one of its normalizers is "Lowercase" already, the tokenizer is returned unchanged, as with
     `do_lower_case` in sentence-transformers.
     """
     spec = json.loads(tokenizer.content)
@@ -22,5 +22,5 @@ def lowercased(tokenizer: TextTokenizer) -> TextTokenizer:
     if lower in steps:
         return tokenizer
     spec["normalizer"] = {"type": "Sequence", "normalizers": [lower, *steps]}
-    content = library().Tokenizer.from_str(json.dumps(spec)).to_str()  # in the library's own form
+    content = library().Tokenizer.from_str(json.dumps(spec)).to_str()  # as the library writes it
     return TextTokenizer(content.encode(), tokenizer.add_special_tokens)

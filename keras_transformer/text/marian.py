@@ -95,7 +95,7 @@ class MarianTokenizer(Tokenizer):
         return self._source.symbols
 
     def side(self, language: str) -> SentencePieces:
-        """Return the pieces of "source" or "target"."""
+        """Return the model and the vocabulary of a side: `language` is "source" or "target"."""
         return getattr(self, f"_{language}")
 
     @property

@@ -17,7 +17,7 @@ class MultilingualTokenizer(Tokenizer):
     """One vocabulary for many languages, with a token or a text that names the language.
 
     The ids are those of `transformers`, with two exceptions. White space at the end of a text gets
-    no token: so does SentencePiece, with which the models were trained, whereas some tokenizers of
+    no token, as in SentencePiece, which the models were trained with; some tokenizers of
     `transformers` add one. Text that spells a special token is encoded as plain text.
 
     The style is the way to name the languages. X is a text, S the token of the source language, T
@@ -44,6 +44,9 @@ class MultilingualTokenizer(Tokenizer):
     Attributes:
         clean_up: Whether spaces before punctuation are removed from decoded texts
             (`pieces.cleaned`).
+
+    Raises:
+        ValueError: If the style is unknown.
     """
 
     shared, clean_up = True, False
@@ -86,7 +89,7 @@ class MultilingualTokenizer(Tokenizer):
         return getattr(self.pieces, "symbols", "")
 
     def side(self, language: str) -> SentencePieces | FastPieces:
-        """Return the pieces of "source" or "target"; both have the same."""
+        """Return the model and the vocabulary, which are the same for "source" and "target"."""
         return self.pieces
 
     @property

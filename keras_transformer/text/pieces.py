@@ -15,8 +15,8 @@ from keras_transformer.text.special_tokens import renamed
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's symbol for a space
 
 
-# Minimum of texts per thread: each call starts new threads, which takes longer than to encode one
-# text, on a busy machine by milliseconds.
+# Minimum number of texts per thread. Each call starts new threads; on a busy machine, this takes
+# milliseconds longer than the encoding of one text.
 THREADED = 1000
 USER_DEFINED = 4  # the type of user-defined symbols in a serialized SentencePiece model
 
@@ -207,7 +207,7 @@ class FastPieces:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(content)
             self._encoder = tokenizers.Tokenizer.from_buffer(renamed(content)[0])
-        except Exception as error:  # the library raises Exception itself
+        except Exception as error:  # the library raises plain Exception
             raise ValueError(f"tokenizer.json cannot be read: {error}") from error
         self._encoder.no_padding()
         self._encoder.no_truncation()

@@ -47,8 +47,9 @@ _WRITTEN = {
 class ScriptFilter:
     """A filter that drops pairs with a side that is mostly in another script.
 
-    Mostly means more than half of the letters in scripts that are listed here. A language with
-    several scripts may be in any of them; texts of a language that is not listed are kept.
+    A side is in another script if less than half of its letters are in a script of its language.
+    Letters in scripts that are not listed here are not counted. Texts of a language that is not
+    listed are kept.
 
     Args:
         source_language, target_language: Codes such as "en".

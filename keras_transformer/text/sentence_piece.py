@@ -300,6 +300,5 @@ class _Model:
 
 
 def _checked_kind(kind: str) -> str:
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {list(KINDS)}, got {kind!r}")
+    require(kind in KINDS, "kind", kind, f"one of {list(KINDS)}")
     return kind

@@ -17,14 +17,15 @@ from keras_transformer.text.tokenizer import round_up
 
 SPECIAL_IDS = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
 SENTINEL = "<extra_id_"  # followed by a number, as in T5
-# SentencePiece's error if the vocabulary is too small for all characters; it has the size needed.
+# SentencePiece's error message if the vocabulary is too small for all characters; the last number
+# is the size that they need.
 _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
 
 def pieces_of_symbols(words: Sequence[str], lowercase: bool) -> list[str]:
-    """Return words that must never be split as pieces: with the sign of a space before each.
+    """Return the pieces of words that must never be split: each word with `SPACE` before it.
 
-    They are matched in the normalized text, in which this sign precedes each word.
+    SentencePiece matches them in the normalized text, in which `SPACE` precedes each word.
 
     Args:
         words: The words.

@@ -61,8 +61,9 @@ class Shortlist:
         """Learn the candidates of each source piece with IBM model 1 (Brown et al. 1993).
 
         If both languages share a vocabulary, each piece is also a candidate of itself, because
-        names are copied. Time and memory grow with the number of pairs of a source and a target
-        piece in the same sentence pair: of a large text, give 100,000 sentence pairs, not all.
+        names are copied. Time and memory grow with the number of combinations of a source and a
+        target piece within sentence pairs. For a large corpus, pass about 100,000 sentence pairs,
+        not all.
 
         Args:
             tokenizer: Tokenizer of the model.
@@ -132,8 +133,8 @@ def _model_1(sources, targets, vocab_size):
     """Train IBM model 1 on lists of ids.
 
     Returns:
-        Source ids (N,), target ids (N,) and p(target | source) (N,) of all pairs of ids that occur
-        in a common sentence pair.
+        Source ids (N,), target ids (N,) and p(target | source) (N,) of all combinations of a source
+        and a target id within sentence pairs.
     """
     cells, places, first = [], [], 0
     for source, target in zip(sources, targets, strict=True):

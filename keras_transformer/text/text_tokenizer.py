@@ -73,7 +73,7 @@ class TextTokenizer:
             self._encoder = made(self._renamed)
         except ImportError:
             raise
-        except Exception as error:  # the library raises Exception itself
+        except Exception as error:  # the library raises plain Exception
             raise ValueError(f"{FILE} cannot be read: {error}") from error
         self.content = content
         self.add_special_tokens = add_special_tokens
@@ -153,8 +153,12 @@ class TextTokenizer:
                 `add_special_tokens`); False for the text of a chat, which has them already.
             special: Special tokens that become tokens if a text spells them; others are encoded as
                 plain text. Pass `special_names` to allow all.
-            max_length: Maximum ids of a text, special tokens included; longer texts are cut. None:
-                no limit.
+            max_length: Maximum ids of a text, special tokens included; longer texts are truncated.
+                None: no limit.
+
+        Raises:
+            ValueError: If a text is not a string of valid Unicode, or `max_length` leaves no room
+                for the special tokens of a text that is too long.
         """
         framed = framed and self.add_special_tokens
         names = {token: name for token, name in self.special_names.items() if token in special}
@@ -229,8 +233,8 @@ class TextTokenizer:
         Args:
             pairs: Pairs of texts.
             max_length: Maximum ids of a pair, special tokens included.
-            strategy: The text that is cut if a pair is too long: "only_second"; or
-                "longest_first": the longer one, and both once they are equally long.
+            strategy: The text that is truncated if a pair is too long: "only_second"; or
+                "longest_first": the longer text, and both as soon as they are equally long.
 
         Returns:
             For each pair: its ids; the token type of each id, from the file's template, mostly 0

@@ -62,9 +62,9 @@ def checked_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def round_up(size: int, multiple: int = 8) -> int:
-    """Return `size` rounded up to a multiple.
+    """Return `size` rounded up to a multiple of `multiple`.
 
-    Hardware multiplies matrices fastest if their sizes are multiples of 8.
+    The default is 8 because hardware multiplies matrices fastest if their sizes are multiples of 8.
     """
     return -(-size // multiple) * multiple
 
@@ -291,8 +291,8 @@ def _spans_by_decoding(
     """Return the span of each id of a text, given only a function that decodes ids.
 
     An id ends where the decoded text of all ids up to it ends. The decoded text may differ from the
-    original in case, spaces and everything else that normalization changes, so it is aligned with
-    it.
+    original in case, spaces and everything else that normalization changes, so the two are aligned
+    with `difflib`.
     """
     whole = decode(ids)
     steps = difflib.SequenceMatcher(None, _folded(whole), _folded(text), autojunk=False)
@@ -322,8 +322,6 @@ def _near(code: str, known: Sequence[str]) -> str:
 def _checked(
     texts: Sequence[str], sampling: float, seed: int | None
 ) -> tuple[list[str], float, int | None]:
-    if not 0 <= sampling <= 1:
-        raise ValueError(f"sampling must be from 0 (off) to 1, got {sampling!r}")
-    if seed is not None and seed < 0:
-        raise ValueError(f"seed must be None or not negative, got {seed!r}")
+    require(0 <= sampling <= 1, "sampling", sampling, "from 0 (off) to 1")
+    require(seed is None or seed >= 0, "seed", seed, "None or not negative")
     return checked_texts(texts), sampling, None if seed is None else int(seed)

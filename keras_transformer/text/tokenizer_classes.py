@@ -22,7 +22,7 @@ from keras_transformer.text.tokenizer_options import (
 
 GENERIC = ("PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend")
 WORDS = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MPNetTokenizer")
-PAIRS = ("BartTokenizer", "RobertaTokenizer")  # byte pairs inside <s> and </s>
+PAIRS = ("BartTokenizer", "RobertaTokenizer")  # byte pairs, texts between <s> and </s>
 BYTES = (*PAIRS, "GPT2Tokenizer", "Qwen2Tokenizer", "WhisperTokenizer")
 SPACES = ("CamembertTokenizer", "XLMRobertaTokenizer")
 ENCODERS = {  # class of the tokenizer by model type, if tokenizer_config.json names none
@@ -127,7 +127,10 @@ def adapted(content: bytes, name: str | None, options: Mapping[str, Any], path: 
 
 
 def _nodes(part, kind):
-    """Yield the components of a type in a part of a `tokenizer.json`, which may be a sequence."""
+    """Yield the components of type `kind` in a part of a `tokenizer.json`.
+
+    The part is a component, a sequence of components or None.
+    """
     if isinstance(part, dict):
         if part.get("type") == kind:
             yield part
@@ -175,7 +178,7 @@ def _bytes(spec, options, path):
 def _spaces(otherwise="never"):
     """Return a function that applies `add_prefix_space` to a tokenizer with "Metaspace" parts.
 
-    In these, a sign for a space begins the pieces of a word. `otherwise` is their `prepend_scheme`
+    A "Metaspace" part marks the spaces before words with "▁". `otherwise` is its `prepend_scheme`
     if the option is false.
     """
 
@@ -218,8 +221,9 @@ def _normalized(spec, kind, wanted, place):
 def _llama(spec, options, path):
     """Set the parts of a LLaMA's tokenizer with SentencePiece's pieces.
 
-    A sign for a space is put before the text; with `legacy`, before each part of it between special
-    tokens. Byte-level tokenizers are not changed, as in `transformers`.
+    With `add_prefix_space`, which is the default, "▁" is put before the text; with `legacy`, before
+    each part of it between special tokens. Byte-level tokenizers are not changed, as in
+    `transformers`.
     """
     normalizer, before = spec.get("normalizer"), spec.get("pre_tokenizer")
     spaced = _flag(options, "add_prefix_space", path, True)

@@ -154,6 +154,6 @@ def listed_languages(options: Mapping[str, Any]) -> list[str]:
     for name in LISTS:
         tokens = [str(text_of(token)) for token in options.get(name) or []]
         tokens = [x for x in tokens if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", x)]
-        if set(tokens) == set(NLLB200):  # a list with further languages does not give the ids
+        if set(tokens) == set(NLLB200):  # with further languages, the order is not that of the ids
             return tokens
     return []

@@ -14,7 +14,8 @@ from keras_transformer.text.text_tokenizer_training import library
 
 WORDS, MERGES, LINES = "vocab.json", "merges.txt", "vocab.txt"
 PIECES, DEBERTA_PIECES = "sentencepiece.bpe.model", "spm.model"
-FRAMED = ("bart", "data2vec-text", "roberta", "xlm-roberta")  # byte pairs inside <s> and </s>
+# Model types whose byte-pair tokenizers put texts between <s> and </s>.
+FRAMED = ("bart", "data2vec-text", "roberta", "xlm-roberta")
 # Special tokens of an MPNet: WordPieces like BERT's, but the special tokens of RoBERTa.
 MPNET = dict(cls_token="<s>", sep_token="</s>", pad_token="<pad>", mask_token="<mask>")
 CAMEMBERT = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED")
@@ -54,7 +55,7 @@ def read_vocabulary(folder: Path, name: str | None, kind: str | None) -> tuple[b
         )
     try:
         parts = _from_files(library(), folder, KINDS[name] if name else kind)
-    except Exception as error:  # the library raises Exception itself
+    except Exception as error:  # the library raises plain Exception
         raise ValueError(f"the vocabulary in {folder} cannot be read: {error}") from error
     if parts is None:
         raise FileNotFoundError(
@@ -70,7 +71,10 @@ def read_vocabulary(folder: Path, name: str | None, kind: str | None) -> tuple[b
 
 
 def _from_files(library, folder, kind):
-    """Return a tokenizer, its class, and whether texts get special tokens; None without files."""
+    """Return a tokenizer, its class, and whether texts get special tokens.
+
+    Return None if the folder has no vocabulary files that are read.
+    """
     if (folder / WORDS).is_file() and (folder / MERGES).is_file():
         framed = kind in FRAMED
         return _byte_pairs(library, folder, framed), "GPT2Tokenizer", framed
@@ -84,7 +88,8 @@ def _from_files(library, folder, kind):
     if kind == "esm":
         return _residues(library, folder / LINES), "EsmTokenizer", True
     if kind == "mpnet":
-        return _words_in_signs(library, folder / LINES), "MPNetTokenizer", True
+        words = library.BertWordPieceTokenizer(str(folder / LINES), **MPNET)
+        return _in_signs(library, words), "MPNetTokenizer", True
     return library.BertWordPieceTokenizer(str(folder / LINES)), "BertTokenizer", True
 
 
@@ -93,18 +98,13 @@ def _byte_pairs(library, folder, framed):
     tokenizer = library.ByteLevelBPETokenizer(str(folder / WORDS), str(folder / MERGES))
     if framed:
         tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>"])
-        tokenizer.add_special_tokens([library.AddedToken("<mask>", lstrip=True)])
-        ends = [(token, tokenizer.token_to_id(token)) for token in ("</s>", "<s>")]
-        processor = library.processors.RobertaProcessing(*ends, add_prefix_space=False)
-        tokenizer._tokenizer.post_processor = processor
-    return tokenizer
+    return _in_signs(library, tokenizer) if framed else tokenizer
 
 
-def _words_in_signs(library, path):
-    """Make MPNet's tokenizer: WordPieces, with texts between <s> and </s>."""
-    tokenizer = library.BertWordPieceTokenizer(str(path), **MPNET)
-    tokenizer.add_special_tokens([library.AddedToken(MPNET["mask_token"], lstrip=True)])
-    ends = ((x, tokenizer.token_to_id(x)) for x in (MPNET["sep_token"], MPNET["cls_token"]))
+def _in_signs(library, tokenizer):
+    """Add the token <mask>, and put texts between <s> and </s>, as in RoBERTa."""
+    tokenizer.add_special_tokens([library.AddedToken("<mask>", lstrip=True)])
+    ends = [(token, tokenizer.token_to_id(token)) for token in ("</s>", "<s>")]
     processor = library.processors.RobertaProcessing(*ends, add_prefix_space=False)
     tokenizer._tokenizer.post_processor = processor
     return tokenizer
@@ -125,11 +125,15 @@ def _residues(library, path):
         ]
     )
     tokenizer.add_special_tokens([piece for piece in pieces if re.fullmatch(r"<\w+>", piece)])
-    start, end = (tokenizer.token_to_id(token) for token in ("<cls>", "<eos>"))
+    return _framed(library, tokenizer, "<cls> $A <eos>", "<cls> $A <eos> $B <eos>")
+
+
+def _framed(library, tokenizer, single, pair):
+    """Put special tokens around texts and pairs, by templates such as "<s> $A </s>"."""
+    first, _, last = single.split()
+    special = [(token, tokenizer.token_to_id(token)) for token in (first, last)]
     tokenizer.post_processor = library.processors.TemplateProcessing(
-        single="<cls> $A <eos>",
-        pair="<cls> $A <eos> $B <eos>",
-        special_tokens=[("<cls>", start), ("<eos>", end)],
+        single=single, pair=pair, special_tokens=special
     )
     return tokenizer
 
@@ -144,12 +148,7 @@ def _fairseq_pieces(library, path, is_camembert):
     tokenizer = _sentence_pieces(library, path, pieces, first.index("<unk>"))
     tokenizer.add_special_tokens([*first, "<s>", "</s>"])
     tokenizer.add_special_tokens([library.AddedToken("<mask>", lstrip=True)])
-    tokenizer.post_processor = library.processors.TemplateProcessing(
-        single="<s> $A </s>",
-        pair="<s> $A </s> </s> $B </s>",
-        special_tokens=[(x, tokenizer.token_to_id(x)) for x in ("<s>", "</s>")],
-    )
-    return tokenizer
+    return _framed(library, tokenizer, "<s> $A </s>", "<s> $A </s> </s> $B </s>")
 
 
 def _deberta_pieces(library, path):
@@ -158,12 +157,7 @@ def _deberta_pieces(library, path):
     names = [piece for piece, _ in pieces]
     tokenizer = _sentence_pieces(library, path, pieces, names.index("[UNK]"))
     tokenizer.add_special_tokens(["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"])
-    tokenizer.post_processor = library.processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[(name, names.index(name)) for name in ("[CLS]", "[SEP]")],
-    )
-    return tokenizer
+    return _framed(library, tokenizer, "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1")
 
 
 def _scored_pieces(path):

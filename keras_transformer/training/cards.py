@@ -69,7 +69,7 @@ def _plain(value: Any) -> Any:
 
 
 def _files(values: Iterable[Any]) -> Iterable[Path]:
-    """Yield the files among the values."""
+    """Yield the paths of existing files among arguments, also those in lists."""
     for value in values:
         if isinstance(value, Path) and value.is_file():
             yield value

@@ -25,7 +25,7 @@ from keras_transformer.training.language_models import (
 from keras_transformer.training.runs import say
 from keras_transformer.training.task import REQUIRED, TaskRun, task
 
-LENGTH = 1024  # default of the row length, if the model has as many positions
+LENGTH = 1024  # default of the row length; a model with fewer positions has its `max_length`
 
 
 @task(
@@ -57,6 +57,7 @@ def train(
         row_length: Tokens per row; longer dialogues are left out.  [default: 1024, or the model's
             max_length if that is less]
     """
+    assert run.start_from is not None, "it is required"
     start, new_tokens = with_chat_template(read_start(run.start_from))
     limit = start.model.config.max_length
     length = min(LENGTH, limit) if row_length is None else row_length

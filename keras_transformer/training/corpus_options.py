@@ -43,7 +43,11 @@ class CorpusOptions:
     validation_target: str = ""
 
     def files(self, part: str) -> tuple[str, ...]:
-        """Return the files of a part, "" or "validation_", as arguments of `read_pairs`."""
+        """Return the files of a part of the text as arguments of `read_pairs`.
+
+        Args:
+            part: "" for training text, "validation_" for validation text.
+        """
         names = (f"{part}source", f"{part}target")
         return tuple(x for x in (getattr(self, name) for name in names) if x)
 

@@ -20,7 +20,8 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 
 ADAPTER_FOLDER = "adapter"  # inside the folder of a run with LoRA
 # Options, with their defaults, of tasks whose model comes from `encoder_for`.
-ENCODER = dict(start_from=None, lora_rank=0, vocab_size=8000, d_model=128, num_heads=4)
+ENCODER: dict[str, Any] = dict(start_from=None, lora_rank=0, vocab_size=8000)
+ENCODER |= dict(d_model=128, num_heads=4)
 
 
 def read_encoder(
@@ -128,7 +129,13 @@ def batches_for(
 
 
 def with_lora(model: Any, lora_rank: int, whole: set[str] | frozenset[str] = frozenset()) -> Any:
-    """Enable LoRA in a model unless the rank is 0, and return the model."""
+    """Enable LoRA in a model unless the rank is 0, and return the model.
+
+    Args:
+        model: The model, which is changed.
+        lora_rank: Rank of the LoRA products.
+        whole: Paths of weights that are trained whole.
+    """
     if lora_rank:
         enable_lora(model, lora_rank, whole=whole)
     return model
@@ -140,7 +147,7 @@ def save_run(
     """Save the whole model of a run; after LoRA, also its adapter on the model it started from.
 
     Args:
-        save: Method `save` of a `CausalLM`, a `TextClassifier` ...
+        save: Method `save` of the trained object, such as a `CausalLM`.
         output: Folder of the run; the adapter is in its folder `adapter`.
         start_from: Folder that the run started from.
         lora_rank: Rank of the LoRA products; 0: the run had none.
@@ -182,6 +189,7 @@ def fine_tuned_vit(
     config = dataclasses.replace(sized.config, num_classes=num_classes, dropout=dropout)
     model = ViT(config, dtype=precision)
     trained = {weight.path: weight for weight in sized.weights}
+    assert model.head is not None, "there are classes"
     head = {weight.path for weight in model.head.weights}
     for weight in model.weights:
         if weight.path not in head:

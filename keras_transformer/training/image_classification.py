@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -18,7 +19,7 @@ from keras_transformer.training.task import Count, TaskRun, task
 
 UNDECAYED = ["bias", "gamma", "beta", "class_token", "positions"]
 # Digits are shifted a little; photographs are shifted more, and mirrored.
-CHANGES = {"mnist": dict(pixels=1), "cifar10": dict(pixels=4, flip=True)}
+CHANGES: dict[str, Any] = {"mnist": dict(pixels=1), "cifar10": dict(pixels=4, flip=True)}
 
 
 @task(
@@ -64,8 +65,8 @@ def train(run: TaskRun, dataset: str = "mnist", patch_size: Count = 4) -> None:
         config = ViTConfig(len(classes), d_ff=2 * run.d_model, **run.sizes, **sizes)
         model = ViT(config, dtype=run.precision)
     else:
-        options = dict(dropout=run.dropout, lora_rank=run.lora_rank, precision=run.precision)
-        model = fine_tuned_vit(run.start_from, shape, len(classes), **options)
+        options: dict[str, Any] = dict(lora_rank=run.lora_rank, precision=run.precision)
+        model = fine_tuned_vit(run.start_from, shape, len(classes), dropout=run.dropout, **options)
     steps = len(images) // run.batch_size
     total = steps * run.epochs
     schedule = WarmupSchedule(run.peak_learning_rate, max(1, total // 20), 1 + total)

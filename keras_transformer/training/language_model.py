@@ -120,7 +120,7 @@ def _windows(run, text, tokenizer, start, room):
     return training, validation.consecutive(VALIDATION)
 
 
-def _model(run, family, vocab_size, attention) -> DecoderOnly:
+def _model(run: TaskRun, family: str, vocab_size: int, attention: str) -> DecoderOnly:
     """Return a new model; a GPT and a LLaMA have about the same number of weights."""
     vocab_size = -(-vocab_size // 8) * 8
     kernel = None if attention == "softmax" else attention

@@ -39,7 +39,7 @@ def read_start(folder: str | os.PathLike) -> CausalLM:
 
 
 def with_chat_template(writer: CausalLM) -> tuple[CausalLM, bool]:
-    """Return a language model that has a chat template, and whether its vocabulary had to grow.
+    """Return a language model that has a chat template, and whether its tokenizer got new tokens.
 
     A model without a template gets ChatML: its tokens join the vocabulary, and the one that ends a
     turn becomes an EOS token of the model.
@@ -48,7 +48,8 @@ def with_chat_template(writer: CausalLM) -> tuple[CausalLM, bool]:
         return writer, False
     tokens = NAMED[TEMPLATE][1]
     tokenizer = writer.tokenizer.with_special_tokens(tokens)
-    config, ids = writer.model.config, [tokenizer.id_of(token) for token in tokens]
+    config, pieces = writer.model.config, tokenizer.pieces()
+    ids = [pieces[token] for token in tokens]
     size = max(config.vocab_size, max(ids) + 1)
     if size > config.vocab_size:
         size = -(-size // 8) * 8

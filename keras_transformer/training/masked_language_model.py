@@ -142,9 +142,11 @@ def _id_of(tokenizer, names):
 def _compile(model, *metrics, optimizer="sgd"):
     """Compile the model with the loss of its head; the metrics are of the masked tokens."""
     pad_id = model.config.pad_id
-    loss, metrics = LabelSmoothedCrossentropy(0.0, pad_id), [Perplexity(pad_id), *metrics]
+    loss, weighed = LabelSmoothedCrossentropy(0.0, pad_id), [Perplexity(pad_id), *metrics]
     if model.config.head == "pretraining":
         pairs = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        loss = {"masked_lm": loss, "next_sentence": pairs}
-        metrics = {"masked_lm": metrics, "next_sentence": ["accuracy"]}
-    model.compile(optimizer, loss, metrics=metrics)
+        losses = {"masked_lm": loss, "next_sentence": pairs}
+        of_outputs = {"masked_lm": weighed, "next_sentence": ["accuracy"]}
+        model.compile(optimizer, losses, metrics=of_outputs)
+    else:
+        model.compile(optimizer, loss, metrics=weighed)

@@ -57,8 +57,9 @@ def read_corpora(
         cleaning: Options of `clean`.
 
     Raises:
-        ValueError: If a file is broken, a corpus is empty after cleaning or by its weight, none has
-            validation text, or a text contains a tag.
+        ValueError: If a file is broken, a corpus is empty after cleaning, the weight of a corpus is
+            so small that none of its pairs occurs, no corpus has validation text, or a text
+            contains a tag.
         FileNotFoundError: If a file is missing.
     """
     if context_sentences:
@@ -132,7 +133,7 @@ def visits_of(
 
 
 def _read(options, folder, size, context, cleaning):
-    """Return the text of a table, in one direction or both."""
+    """Return the texts of a table: one `_Text`, or two with `both_directions`."""
     languages = options.source_language, options.target_language
     sides = dict(zip(("source_language", "target_language"), languages, strict=True))
 

@@ -6,12 +6,13 @@ Section 6.3 of Vaswani et al. 2017; a tree is written as a line of symbols (Viny
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import keras
 
 from keras_transformer.config import TransformerConfig, require
 from keras_transformer.data.pair_batches import TokenBatches
-from keras_transformer.data.trees import linearize, read_treebank, right_branching
+from keras_transformer.data.trees import Tree, linearize, read_treebank, right_branching
 from keras_transformer.evaluation.assess import parsing_scores
 from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
@@ -58,14 +59,16 @@ def train(
         for name, part in trees.items()
     }
     tokenizer = WordTokenizer.train(*zip(*pairs["train"], strict=True))
-    budget = dict(tokens_per_batch=run.tokens_per_batch, max_length=run.max_length, seed=run.seed)
+    budget: dict[str, Any] = dict(tokens_per_batch=run.tokens_per_batch, seed=run.seed)
+    budget["max_length"] = run.max_length
     batches = TokenBatches(pairs["train"], tokenizer, sampling=word_dropout, **budget)
     validation = TokenBatches(pairs["validation"], tokenizer, shuffle=False, **budget)
 
     keras.utils.set_random_seed(run.seed)
-    sizes = dict(num_encoder_layers=run.num_layers, num_decoder_layers=run.num_layers)
-    sizes |= dict(d_model=run.d_model, d_ff=2 * run.d_model, num_heads=run.num_heads)
-    sizes |= dict(dropout=run.dropout, norm_first=True, share_embeddings=False)
+    sizes: dict[str, Any] = dict(d_model=run.d_model, d_ff=2 * run.d_model)
+    sizes |= dict(num_encoder_layers=run.num_layers, num_decoder_layers=run.num_layers)
+    sizes |= dict(num_heads=run.num_heads, dropout=run.dropout)
+    sizes |= dict(norm_first=True, share_embeddings=False)
     config = TransformerConfig(tokenizer.source_vocab_size, tokenizer.target_vocab_size, **sizes)
     model = Transformer(config, dtype=run.precision)
     optimizer = run.optimizer(run.epochs * len(batches))
@@ -86,7 +89,7 @@ def train(
 
 def _parts(treebank, validation_from, test_from):
     """Read the trees for training, validation and test, by the numbers of their files."""
-    trees = {"train": [], "validation": [], "test": []}
+    trees: dict[str, list[Tree]] = {"train": [], "validation": [], "test": []}
     for number, part in read_treebank(treebank).items():
         later = (number >= validation_from) + (number >= test_from)
         trees[list(trees)[later]] += part

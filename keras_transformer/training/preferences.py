@@ -58,11 +58,14 @@ def train(
     require(loss in (*KINDS, "reward"), "loss", loss, f"one of {(*KINDS, 'reward')}")
     rewards = loss == "reward"
     objective = RewardLoss() if rewards else PreferenceLoss(loss, beta)
+    assert run.start_from is not None, "it is required"
     kind = CausalLM if "task" in read_config(run.start_from, "model") else Translator
     start = kind.load(run.start_from, "float32")
-    options = dict(tokens_per_batch=run.tokens_per_batch, last=rewards, seed=run.seed)
-    training = batches(start, train_file, **options)
-    validation = validation_file and batches(start, validation_file, shuffle=False, **options)
+    options: dict[str, Any] = dict(last=rewards, seed=run.seed)
+    options["tokens_per_batch"] = run.tokens_per_batch
+    training, validation = batches(start, train_file, **options), None
+    if validation_file:
+        validation = batches(start, validation_file, shuffle=False, **options)
     if loss not in ("cpo", "reward"):
         for part in filter(None, (training, validation)):
             part.reference = reference_log_probabilities(start.model, part)
@@ -71,7 +74,8 @@ def train(
     keras.utils.set_random_seed(run.seed)
     # Without dropout, so that the first step begins at the reference.
     config = dataclasses.replace(start.model.config, dropout=0.0)
-    model = type(start.model)(config, dtype=run.precision)
+    family: Any = type(start.model)
+    model = family(config, dtype=run.precision)
     model.set_weights(start.model.get_weights())
     if rewards:
         model = RewardModel.on(model, dtype=run.precision)
@@ -110,8 +114,11 @@ def batches(
     if len(kept) < len(pairs):
         say(f"{path}: {len(pairs) - len(kept)} of {len(pairs)} pairs are too long for the model")
     require(len(kept) > 0, str(path), 0, f"pairs of at most {config.max_length} tokens")
+    prompts, chosen, rejected = zip(*kept, strict=True)
     return PreferenceBatches(
-        *zip(*kept, strict=True),
+        prompts,
+        chosen,
+        rejected,
         bos_id=None if joined else config.bos_id,
         tokens_per_batch=max(tokens_per_batch, 2 * config.max_length),
         max_length=config.max_length,

@@ -34,7 +34,10 @@ OF_TRAINING = ("dropout", "layer_drop", "guided_alignment")  # config fields tha
 
 @dataclasses.dataclass(frozen=True)
 class RunSetup:
-    """Tokenizer, model class and config of a run, and its start: a translator, or None."""
+    """What a run trains: tokenizer, model class, config and source and target language.
+
+    `start` is the translator that the run starts from; None: a new model.
+    """
 
     start: Translator | None
     family: type
@@ -61,7 +64,8 @@ def read_text(
     Raises:
         ValueError: If a file is missing or broken, or no pair is left.
     """
-    cleaning = dict(max_words=options.max_words, max_length_ratio=options.max_length_ratio)
+    cleaning: dict[str, Any] = dict(max_words=options.max_words)
+    cleaning["max_length_ratio"] = options.max_length_ratio
     if options.corpora:
         for name, paths in files.items():
             accepted = "left out: the recipe names its corpora"
@@ -70,8 +74,8 @@ def read_text(
             options.corpora, options.temperature, options.source_language, options.target_language
         )
         settings = data_folder or Path(), options.temperature, options.train_size
-        noise = dict(noise=options.noise, seed=options.seed)
-        corpus = read_corpora(tables, *settings, options.context_sentences, **noise, **cleaning)
+        context, noise, seed = options.context_sentences, options.noise, options.seed
+        corpus = read_corpora(tables, *settings, context, noise, seed, **cleaning)
         pairs = corpus.train
     else:
         corpus = _corpus(options, data_folder, files)
@@ -101,7 +105,9 @@ def read_text(
 def prepare_run(
     options: TranslationRecipe, corpus: Corpus, pairs: Pairs, start_from: Path | None
 ) -> RunSetup:
-    """Train the tokenizer, or load the translator that the run starts from.
+    """Return the tokenizer, model class, config and languages of a run.
+
+    The tokenizer is trained on the pairs, or loaded with the translator that the run starts from.
 
     Raises:
         ValueError: If an option does not fit the corpus or the translator.
@@ -212,6 +218,5 @@ def _corpus(options, data_folder, files):
         pairs[name] = read_pairs(*paths, **languages) if paths else []
     tests = {"test": pairs["test"]} if pairs["test"] else {}
     train_pairs = pairs["train"][: options.train_size]
-    return Corpus(
-        "files", *languages.values(), train_pairs, pairs["validation"], tests, has_documents=True
-    )
+    sides = options.source_language, options.target_language
+    return Corpus("files", *sides, train_pairs, pairs["validation"], tests, has_documents=True)

@@ -103,7 +103,11 @@ def _fit(run, model, batches, epochs, metric):
 
 
 def _residues(parts):
-    """Return a tokenizer with a word for each residue, its size and ids of special tokens."""
+    """Train a tokenizer with a token for each residue.
+
+    Return it, its vocabulary size, and the ids of padding, of the mask and of the other special
+    tokens.
+    """
     spaced = (" ".join(residues) for residues, _ in parts["train"])
     tokenizer = TextTokenizer.train(spaced, "wordpiece", 64, lowercase=False)
     pad_id, mask_id, *special = map(tokenizer.id_of, SPECIAL)
@@ -111,7 +115,10 @@ def _residues(parts):
 
 
 def _batches(run, parts, part, tokenizer, pad_id, masking=None):
-    """Return batches of structures, or of masked residues; only training proteins are cut."""
+    """Return batches with structures as labels, or with `masking` batches of masked residues.
+
+    Only training proteins are truncated, to the `max_length` of the run.
+    """
     numbers = {label: number for number, label in enumerate(STRUCTURES)} | {UNRESOLVED: NO_LABEL}
     is_train = part == "train"
     words = [list(residues) for residues, _ in parts[part]]

@@ -88,15 +88,15 @@ def train(run: TaskRun, questions_file: Path, split_file: Path, shared_words: bo
 def _questions(questions_file, split_file):
     """Read the questions for training and those for testing."""
     side = dict(read_pairs(split_file))
-    numbered(side.values(), SIDES, split_file)
+    numbered([*side.values()], SIDES, split_file)
     questions = read_squad(questions_file)
     if missing := sorted({x.article for x in questions} - set(side)):
         raise ValueError(f"{split_file} must name each article, it lacks {missing[0]!r}")
     tests = [x for x in questions if side[x.article] == "eval"]
     questions = [x for x in questions if side[x.article] == "train"]
     if not any(x.answers for x in questions) or not tests:
-        missing = "a question with an answer to 'train'" if tests else "a question to 'eval'"
-        raise ValueError(f"{split_file} must leave {missing}")
+        needed = "a question with an answer to 'train'" if tests else "a question to 'eval'"
+        raise ValueError(f"{split_file} must leave {needed}")
     return questions, tests
 
 

@@ -32,7 +32,7 @@ _Debug = Annotated[
     bool,
     typer.Option("--debug", envvar="KERAS_TRANSFORMER_DEBUG", help="Show error tracebacks."),
 ]
-SIGNALS = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "Ctrl-C"}
+SIGNALS: dict[int, str] = {signal.SIGTERM: "SIGTERM", signal.SIGINT: "Ctrl-C"}
 
 
 class _Signalled(BaseException):
@@ -82,7 +82,7 @@ def run_into(
             bound = signature.bind(*arguments, **options)
             bound.apply_defaults()
             values = bound.arguments
-            if values["output"] is None:
+            if values["output"] is None and default is not None:
                 values["output"] = default(values)
             if "precision" in values:
                 values["precision"] = usable_precision(values["precision"])
@@ -187,9 +187,10 @@ def main(train: Callable) -> None:
     # typer reads the options from the signature.
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = inspect.signature(train, eval_str=True).parameters.values()
-    parameters = [x.replace(kind=keyword) for x in parameters]
+    keywords = [x.replace(kind=keyword) for x in parameters]
     debug = inspect.Parameter("debug", keyword, default=False, annotation=_Debug)
-    command.__signature__ = inspect.Signature([*parameters, debug])
+    signature = inspect.Signature([*keywords, debug])
+    command.__signature__ = signature  # type: ignore[attr-defined]  # `inspect` reads it
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command()(command)
     app()

@@ -78,7 +78,7 @@ def train(run: TaskRun, text_files: list[Path], d_ff: int = 256, steps: CountOrZ
     )
     model = T5(config, dtype=run.precision)
     loss = LabelSmoothedCrossentropy(0.0, config.pad_id)
-    optimizer = run.optimizer(max(steps, run.warmup_steps + 1))
+    optimizer = run.optimizer(max(steps, (run.warmup_steps or 0) + 1))
     model.compile(optimizer, loss, metrics=[Perplexity(config.pad_id)])
     if steps:
         epochs = max(1, steps // STEPS)
@@ -93,7 +93,7 @@ def train(run: TaskRun, text_files: list[Path], d_ff: int = 256, steps: CountOrZ
 
 def _tokens(text_files, vocab_size):
     """Return the tokenizer, and the ids of each part with its lines concatenated."""
-    lines = {"train": [], "validation": []}
+    lines: dict[str, list[str]] = {"train": [], "validation": []}
     for texts in map(read_texts, text_files):
         split = -(-len(texts) * 19 // 20)
         lines["train"] += texts[:split]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from keras_transformer.config import require
 from keras_transformer.data.recordings import (
     DIGITS,
+    Recording,
     SpeechBatches,
     joined_words,
     read_spoken_digits,
@@ -67,9 +69,10 @@ def train(run: TaskRun, held_out: str | None = None, words: Count = 1) -> None:
 
     keras.utils.set_random_seed(run.seed)
     if start is None:
-        sizes = dict(num_encoder_layers=run.num_layers, num_decoder_layers=run.num_layers)
-        sizes |= dict(d_model=run.d_model, d_ff=None, num_heads=4, max_frames=batches.max_frames)
-        config = dataclasses.replace(config, dropout=run.dropout, **sizes)
+        sizes: dict[str, Any] = dict(d_model=run.d_model, d_ff=None, num_heads=4)
+        sizes |= dict(num_encoder_layers=run.num_layers, num_decoder_layers=run.num_layers)
+        sizes |= dict(max_frames=batches.max_frames, dropout=run.dropout)
+        config = dataclasses.replace(config, **sizes)
         model = Speech(config, dtype=run.precision)
     else:
         config = dataclasses.replace(config, dropout=run.dropout)
@@ -127,7 +130,7 @@ def _batches(run, heard, tokenizer, config, start, hearing):
         pad_id=config.pad_id,
         bos_id=config.bos_id,
         begin=begin,
-        pad_label=NO_LABEL,  # in a Whisper, pad_id is eos_id
+        pad_label=NO_LABEL,  # not pad_id, which is eos_id in a Whisper
         seed=run.seed,
     )
     if start:
@@ -147,7 +150,7 @@ def _clips(run, held_out, rate):
     speakers = {x.speaker for x in recordings}
     known = held_out is None or held_out in speakers
     require(known, "held_out", held_out, f"one of {sorted(speakers)}")
-    parts = {True: [], False: []}
+    parts: dict[bool, list[Recording]] = {True: [], False: []}
     for x in recordings:
         parts[x.take < 5 if held_out is None else x.speaker == held_out].append(x)
     require(len(parts[True]) > 0, f"clips for testing in {path}", 0, "one or more")

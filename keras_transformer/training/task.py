@@ -136,10 +136,11 @@ class TaskRun:
 
         Args:
             model: The compiled model.
-            data: Endless batches; or the inputs, if `steps` is None.
-            steps: Batches per epoch.
-            options: Further arguments of `keras.Model.fit`. `validation_data` may be batches with
-                `dataset` and a length.
+            data: Endless batches; if `steps` is None, the inputs, with the labels as `y` among the
+                options.
+            steps: Batches per epoch; None: all rows of the inputs.
+            options: Further arguments of `keras.Model.fit`. `validation_data` must be batches with
+                the method `dataset` and a length.
         """
         batches = f", {steps} batches an epoch" if steps else ""
         say(f"{model.count_params():,} parameters{batches}; {keras.backend.backend()}")
@@ -173,8 +174,8 @@ class TaskRun:
             options: Further arguments of `keras.Model.fit`.
         """
         folder = self.output / CHECKPOINTS
-        identity = dict(rows=self.rows, length=batches.length) | identity
-        checkpoints = Checkpoints(folder, keep=1, run=identity, log=self.output / LOG)
+        facts = {"rows": self.rows, "length": batches.length, **identity}
+        checkpoints = Checkpoints(folder, keep=1, run=facts, log=self.output / LOG)
         progress = Progress(self.rows * batches.length, checkpoints=checkpoints)
         options |= dict(steps_per_epoch=steps_per_epoch, epochs=epochs, callbacks=[progress])
         runs.fit(model, batches.batches, checkpoints, **options)
@@ -184,7 +185,7 @@ class TaskRun:
         return checkpoints.history[-1]
 
     def save(self, saved: Any) -> None:
-        """Save a `TextClassifier`, a `CausalLM` ..., and after LoRA also its adapter."""
+        """Save the trained object, such as a `TextClassifier`; after LoRA, also its adapter."""
         save_run(saved.save, self.output, self.start_from, self.lora_rank)
 
     def record(
@@ -251,7 +252,7 @@ def task(folder: Callable[[dict[str, Any]], Path] | None = None, **defaults: Any
             run = TaskRun(**{name: bound.arguments[name] for name in named})
             flow(run, **{x.name: bound.arguments[x.name] for x in specific})
 
-        train.__signature__ = signature
+        train.__signature__ = signature  # type: ignore[attr-defined]  # `inspect` reads it
         train.__annotations__ = {x.name: x.annotation for x in parameters}
         train.__doc__ = (inspect.getdoc(flow) or "").partition("Args:\n")[0].rstrip()
         return runs.run_into(folder)(train)

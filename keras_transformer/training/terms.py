@@ -16,8 +16,8 @@ from keras_transformer.text.glossary import spaced, tagged, without_tags
 from keras_transformer.text.tokenizer import checked_pairs
 
 Pairs = list[tuple[str, str]]
-FREQUENT = 0.05  # a word in this share of the texts or more is no term
-MOST = 3  # terms of a sentence
+FREQUENT = 0.05  # A word that occurs in this share of the texts or more is no term.
+MOST = 3  # maximum number of terms of a sentence
 _WORD = re.compile(r"[^\W\d_]+|\S")
 
 
@@ -27,7 +27,7 @@ def with_terms(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) ->
     A translator that is trained on them learns to copy what `Glossary.inlined` writes into a source
     (Dinu et al. 2019, "Training Neural Machine Translation To Apply Terminology Constraints": the
     translation is appended to the term). The words are drawn among those that `align_tokens` links,
-    without those that occur in 5 % or more of the texts.
+    without one-letter words and words that occur in 5 % or more of the texts.
 
     Args:
         pairs: (source, target) texts.
@@ -65,7 +65,7 @@ def with_terms(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) ->
 
 
 def _rare(texts):
-    """Return the words of two or more letters that are not in too many texts."""
+    """Return the words of two or more letters that occur in less than `FREQUENT` of the texts."""
     counts = Counter(itertools.chain.from_iterable(map(set, texts)))
     most = FREQUENT * len(texts)
     return {word for word, count in counts.items() if len(word) > 1 and count < most}

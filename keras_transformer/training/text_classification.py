@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
 
@@ -60,7 +61,7 @@ def classify(
         labels: Names of the labels.
         letters_per_word: See `TextClassifier`.
     """
-    head = dict(labels=tuple(labels), head_dropout=run.dropout)
+    head: dict[str, Any] = dict(labels=tuple(labels), head_dropout=run.dropout)
     texts, new = parts["train"][0], dict(num_types=1)
     model, tokenizer = encoder_for(run, "sequence_classification", texts, new=new, **head)
     training, validation, test = (
@@ -89,7 +90,8 @@ def classify(
 
 def _labelled(*files: Path) -> tuple[dict[str, Labelled], list[str]]:
     """Read the texts of each file with their label numbers; return also the labels."""
-    parts, labels = {}, []
+    parts: dict[str, Labelled] = {}
+    labels: list[str] = []
     for name, path in zip(("train", "validation", "test"), files, strict=True):
         titles, *pairs = read_pairs(path) or [("", "")]
         require(len(pairs) > 0, f"texts below the column names in {path}", 0, "one or more")

@@ -6,7 +6,9 @@ as in WNUT 2017 (Derczynski et al. 2017).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from keras_transformer.data.tagged import labels_of_tokens, numbered, read_tagged
 from keras_transformer.data.windows import NO_LABEL
@@ -17,7 +19,7 @@ from keras_transformer.tasks.token_tagger import TokenTagger
 from keras_transformer.training.fine_tuning import ENCODER, batches_for, encoder_for
 from keras_transformer.training.task import TaskRun, task
 
-WORDS = ENCODER | dict(  # options of the flows that train on words
+WORDS: dict[str, Any] = ENCODER | dict(  # options of the flows that train on words
     num_layers=2,
     dropout=0.3,
     max_length=192,
@@ -26,6 +28,19 @@ WORDS = ENCODER | dict(  # options of the flows that train on words
     peak_learning_rate=1e-3,
     warmup_steps=50,
 )
+
+
+def word_encoder(run: TaskRun, words: Sequence[Sequence[str]], **head: Any) -> tuple[Any, Any, Any]:
+    """Return an encoder to train on words, its tokenizer, and the encoded words.
+
+    Args:
+        run: The run.
+        words: The words of each sentence.
+        head: Config fields of the head.
+    """
+    head |= dict(new=dict(num_types=1), head_dropout=run.dropout, lowercase=False)
+    model, tokenizer = encoder_for(run, "token_classification", map(" ".join, words), **head)
+    return model, tokenizer, tokenizer.encode_words(words, model.config.max_length)
 
 
 @task(**WORDS)
@@ -45,14 +60,9 @@ def train(run: TaskRun, train_file: Path, test_file: Path) -> None:
     labels = tuple(sorted({tag for sentence in tags for tag in sentence}))
     for sentence in test_tags:
         numbered(sentence, labels, test_file)
-    new, head = dict(num_types=1), dict(labels=labels, head_dropout=run.dropout)
-    texts = map(" ".join, words)
-    model, tokenizer = encoder_for(
-        run, "token_classification", texts, lowercase=False, new=new, **head
-    )
+    model, tokenizer, encoded = word_encoder(run, words, labels=labels)
 
     # The first piece of each word has the label of its tag.
-    encoded = tokenizer.encode_words(words, model.config.max_length)
     numbers = [numbered(sentence, labels, train_file) for sentence in tags]
     ids, token_labels = [x[0] for x in encoded], labels_of_tokens(encoded, numbers)
     batches = batches_for(run, model, ids, token_labels, pad_label=NO_LABEL)

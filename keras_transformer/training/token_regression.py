@@ -14,9 +14,9 @@ from keras_transformer.config import require
 from keras_transformer.data.tagged import read_tagged
 from keras_transformer.losses import MaskedSquaredError
 from keras_transformer.tasks.token_regressor import TokenRegressor
-from keras_transformer.training.fine_tuning import batches_for, encoder_for
+from keras_transformer.training.fine_tuning import batches_for
 from keras_transformer.training.task import TaskRun, task
-from keras_transformer.training.token_classification import WORDS
+from keras_transformer.training.token_classification import WORDS, word_encoder
 
 
 @task(**WORDS | dict(dropout=0.1))
@@ -32,14 +32,10 @@ def train(run: TaskRun, train_file: Path, test_file: Path) -> None:
     """
     words, numbers = _read(train_file)
     test_words, test_numbers = _read(test_file)
-    head = dict(labels=("number",), problem_type="regression", head_dropout=run.dropout)
-    texts, new = map(" ".join, words), dict(num_types=1)
-    model, tokenizer = encoder_for(
-        run, "token_classification", texts, lowercase=False, new=new, **head
-    )
+    head = dict(labels=("number",), problem_type="regression")
+    model, tokenizer, encoded = word_encoder(run, words, **head)
 
     # The first piece of each word carries its number.
-    encoded = tokenizer.encode_words(words, model.config.max_length)
     labels = [_labels(*row) for row in zip(encoded, numbers, strict=True)]
     batches = batches_for(run, model, [ids for ids, _ in encoded], labels)
     model.compile(run.optimizer(run.epochs * len(batches)), MaskedSquaredError())

@@ -7,6 +7,7 @@ import hashlib
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import keras
 
@@ -36,12 +37,12 @@ from keras_transformer.weights.state import CHECKPOINTS, restore_state
 # Files and folders of a run, which --overwrite removes.
 OF_A_RUN = (CHECKPOINTS, LOG, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METRICS, MANIFEST)
 # Options that a resumed run may change; with others changed, it is a different run.
-NOT_THE_RUN = ("epochs", "patience", "bleu_every", "average_last", "beam_size", "length_penalty")
-NOT_THE_RUN += ("checkpoint_every", "distribution", "remat")
+NOT_THE_RUN: tuple[str, ...] = ("epochs", "patience", "bleu_every", "average_last", "beam_size")
+NOT_THE_RUN += ("length_penalty", "checkpoint_every", "distribution", "remat")
 # Options, with their defaults, that checkpoints of older versions lack.
-ADDED = {"r_drop": 0.0, "clip_norm": None, "weight_decay": 0.0, "ema_decay": 0.0}
-ADDED |= {"corpora": [], "temperature": 1.0, "inline_terms": 0.0}
-ADDED |= {"context_sentences": 0, "noise": 0.0}
+ADDED: dict[str, Any] = {"r_drop": 0.0, "clip_norm": None, "weight_decay": 0.0, "ema_decay": 0.0}
+ADDED |= {"corpora": [], "temperature": 1.0, "inline_terms": 0.0, "context_sentences": 0}
+ADDED |= {"noise": 0.0}
 
 
 @run_into(lambda arguments: Path("saved_models") / Path(arguments["recipe"]).stem, joins=True)
@@ -66,14 +67,14 @@ def train(
     """
     keep_compilations()
     options = read_recipe(recipe, changes)
-    folder = output  # never None here: `run_into` sets it
+    assert output is not None, "`run_into` sets it"
     # Checkpoints and metrics record the precision that is used.
     precision = usable_precision(options.precision)
     options = dataclasses.replace(options, precision=precision)
     if start_from and not start_from.is_dir():
         raise ValueError(f"start_from must be a saved translator: there is no folder {start_from}")
-    if overwrite and start_from and folder.resolve() in Path(start_from / "x").resolve().parents:
-        raise ValueError(f"output must not contain start_from with --overwrite, got {folder}")
+    if overwrite and start_from and output.resolve() in Path(start_from / "x").resolve().parents:
+        raise ValueError(f"output must not contain start_from with --overwrite, got {output}")
 
     files = {"train": train_files, "validation": validation_files, "test": test_files}
     team = processes.join()
@@ -96,11 +97,11 @@ def train(
         f"{keras.backend.backend()}, {options.precision}"
     )
     if overwrite and team.index == 0:  # only now that all arguments are checked
-        removed(*(folder / name for name in OF_A_RUN))
+        removed(*(output / name for name in OF_A_RUN))
     team.exchange(None)  # a barrier: now all see the folder without old files
-    checkpoints = _checkpoints(options, folder, setup, len(pairs), total_steps, team)
+    checkpoints = _checkpoints(options, output, setup, len(pairs), total_steps, team)
     progress = Progress(batches.num_tokens / len(batches), checkpoints=checkpoints)
-    events = folder / "tensorboard" if tensorboard and team.index == 0 else None
+    events = output / "tensorboard" if tensorboard and team.index == 0 else None
     runs.fit(
         model,
         lambda step: batches.dataset(step, None, workers, spread.part),
@@ -117,17 +118,17 @@ def train(
     trained, averaged = _averaged(options, setup, checkpoints, model.optimizer)
     if corpus.directions:
         trained = trained.between(corpus.source_language, corpus.target_language)
-    save_run(trained.save, folder, start_from, options.lora_rank)
+    save_run(trained.save, output, start_from, options.lora_rank)
     translator = setup.translator(merged(trained.model))
     facts = _facts(options, translator, checkpoints, batches) | {"pairs": len(pairs)}
     facts |= {"averaged_checkpoints": averaged}
-    save_metrics(folder, "training", facts)
-    _measure(options, folder, corpus, translator)
-    say(f"{checkpoints.epoch} epochs, {facts['seconds']:.0f} s of training; saved to {folder}")
+    save_metrics(output, "training", facts)
+    _measure(options, output, corpus, translator)
+    say(f"{checkpoints.epoch} epochs, {facts['seconds']:.0f} s of training; saved to {output}")
 
 
 def _facts(options, translator, checkpoints, batches):
-    """Return what the run records besides its scores."""
+    """Return the facts of a run besides its scores, such as its options, size and speed."""
     seconds = sum(logs["seconds"] for logs in checkpoints.history)
     return {
         "recipe": options.to_dict(),
@@ -251,11 +252,11 @@ def _callbacks(options, corpus, translator, progress, events):
 
 
 def _averaged(options, setup, checkpoints, optimizer):
-    """Return a translator with averaged weights (section 6.1), and the number of checkpoints.
+    """Return a translator with averaged weights, and the number of averaged checkpoints.
 
-    The weights are float32. With LoRA, only the last checkpoint is used: a mean of products is not
-    a product of means. A moving average is in the optimizer's state, so its last checkpoint is
-    enough.
+    The average is that of Vaswani et al. 2017, section 6.1, in float32. With LoRA, only the last
+    checkpoint is used: a mean of products is not a product of means. An exponential moving average
+    is in the optimizer's state, so the last checkpoint is enough.
     """
     single = options.lora_rank or options.ema_decay
     last = checkpoints.paths()[-1 if single else -options.average_last :]

@@ -68,7 +68,7 @@ def translate_windows(translator: Translator, windows: Sequence[str], **options:
 def _shortened(translator, windows):
     """Return the windows, without first sentences that make them too long for the model."""
     windows = list(windows)
-    long = range(len(windows))
+    long: Sequence[int] = range(len(windows))
     while long := [i for i in long if SEPARATOR in windows[i]]:
         ids = translator.tokenizer.encode_source([windows[i] for i in long])
         limit = translator.config.max_length

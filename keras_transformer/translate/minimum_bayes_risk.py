@@ -25,8 +25,8 @@ def most_agreed(
 ) -> tuple[str, float]:
     """Return the candidate with the highest mean utility against all candidates, and that mean.
 
-    A candidate that occurs several times counts as often in the mean. Of equally good candidates,
-    the first is returned.
+    A candidate that occurs n times counts n times in the mean. Of equally good candidates, the
+    first is returned.
 
     Args:
         candidates: Translations of one text.

@@ -120,7 +120,9 @@ def shortlist_arrays(search: Search, shortlist: Shortlist | None) -> list[np.nda
     return [shortlist.candidates, shortlist.frequent]
 
 
-def _hypotheses(ids_KL: np.ndarray, scores_K: np.ndarray, model, tokenizer) -> list[Hypothesis]:
+def _hypotheses(
+    ids_KL: np.ndarray, scores_K: np.ndarray, model: Transformer, tokenizer: Tokenizer
+) -> list[Hypothesis]:
     """Decode the best beams of a text; beams that were never filled are left out."""
     real_K = scores_K > IMPOSSIBLE / 2
     if not real_K.any():

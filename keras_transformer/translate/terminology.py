@@ -27,7 +27,8 @@ class _Terms(Phrases):
 
     Args:
         of_text: For each text, its terms; for each term, its forms as lists of token ids.
-        prefix_lengths: For each text, the tokens of its forced prefix; 0 if it is missing.
+        prefix_lengths: Number of tokens of each text's forced prefix; texts without one may be left
+            out.
     """
 
     of_text: Mapping[str, Any] = field(compare=False, repr=False, default_factory=dict)
@@ -116,7 +117,10 @@ def search_with_terms(
 
 @functools.lru_cache(maxsize=8)
 def _spelled(tokenizer, glossary):
-    """Return the token id sequences of each form inside a text, also with a capital letter."""
+    """Return, for each form, the token id sequences that spell it inside a text.
+
+    They spell it as given, and with a capital first letter.
+    """
     begin, end = map(len, tokenizer.target_frame)
 
     def content(texts):

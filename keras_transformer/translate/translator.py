@@ -296,9 +296,9 @@ class Translator:
             folder: Folder of a saved or an exported translator.
             precision: "float32", "bfloat16" or "float16": dtype of weights and arithmetic; if it
                 would be slower than float32 on this machine, float32 is used, with a warning.
-                "int8": dense and token weights are rounded to 8 bits, plus 4 bits for the
-                remainder, and saved so, in 40 % of the size; arithmetic in float32. None: as
-                saved.
+                "int8": each weight of dense layers and embeddings takes 8 bits, plus 4 bits for the
+                rounding error, in memory and when saved: 40 % of the size. Arithmetic is in
+                float32. None: as saved.
             source_language, target_language: See the class; None: as saved.
             engine: "keras", the model itself on the chosen backend; "ctranslate2", a C++ runtime
                 with the same results, which does not accept every option and converts the model

@@ -31,8 +31,9 @@ class Adapter:
         products: Matrices A (D, rank) and B (rank, F) by the Keras path of a kernel W, which
             becomes W + (alpha / rank) A B.
         whole: Weights that were trained whole, such as those of a new head, by path.
-        base: Values of the base's other weights in the order of their paths (N, `SAMPLES`); None:
-            unknown, and any base with weights of these shapes is accepted.
+        base: `SAMPLES` values of each of the N other weights of the base, (N, `SAMPLES`), in the
+            order of their paths; None: unknown, and any base with weights of these shapes is
+            accepted.
         rank: Rank of the products.
         alpha: Scale of the products.
     """
@@ -94,18 +95,17 @@ class Adapter:
         products = {}
         for name in names:
             layer = name.rpartition("/")[0]
-            pair = arrays.pop(name), arrays.pop(f"{layer}/{_B}", None)
-            is_product = pair[1] is not None and pair[0].ndim == pair[1].ndim == 2
-            is_product = is_product and pair[0].shape[1] == pair[1].shape[0]
+            a_DR, b_RF = arrays.pop(name), arrays.pop(f"{layer}/{_B}", np.empty(0))
+            is_product = a_DR.ndim == b_RF.ndim == 2 and a_DR.shape[1] == b_RF.shape[0]
             require(is_product, f"{path}: {layer}", "other arrays", "the two factors of a product")
-            products[f"{layer}/kernel"] = pair
+            products[f"{layer}/kernel"] = a_DR, b_RF
         has_base = base is not None and base.ndim == 2 and base.shape[1] == SAMPLES
         require(has_base and len(products) > 0, str(path), "another file", "an adapter")
-        return cls(products, arrays, base, rank, alpha)  # type: ignore[arg-type]
+        return cls(products, arrays, base, rank, alpha)  # type: ignore[arg-type]  # numbers, see above
 
     @staticmethod
     def size_of(folder: str | os.PathLike) -> int:
-        """Return the number of weights in the file of a saved adapter."""
+        """Return the number of parameters in the file of a saved adapter."""
         arrays = read_weights(Path(folder, ADAPTER))
         return sum(value.size for name, value in arrays.items() if name != _BASE)
 
@@ -165,7 +165,7 @@ class Adapter:
             config: Config of the adapted model: it may have another head, or another dropout rate.
 
         Raises:
-            ValueError: If the adapter was trained on another base.
+            ValueError: If the model is quantized, or the adapter was trained on another base.
         """
         base, made = {weight.path: weight for weight in model.weights}, model
         if model.quantization:
@@ -182,7 +182,7 @@ class Adapter:
 
 
 def _array(weight):
-    """Return a copy of a weight: with PyTorch or JAX, an array of it changes or becomes invalid."""
+    """Return a copy of a weight; a view would change with it (PyTorch) or become invalid (JAX)."""
     return np.array(ops.convert_to_numpy(weight))
 
 

@@ -15,9 +15,10 @@ from keras_transformer.layers.layer import skip_init
 SIZELESS = ("window", "global_tokens", "pad_id", "bos_id", "eos_id", "mask_id")
 # Fields that are the length of a table with rows of at most `d_model`; the file may not contain it.
 TABLES = ("max_length", "max_frames", "max_distance", "position_offset")
-LEAST = 1 << 20  # elements that a weight of any config may have
+LEAST = 1 << 20  # number of elements that a weight may always have
 TABLE = 1 << 24  # elements of all tables that are not stored, such as sinusoids
-# A model of 4 bits is made with floats first, and its file stores two of its elements as one.
+# Elements that may be allocated per stored element: a 4-bit model is made with floats first, and
+# its file stores two elements as one.
 TIMES = 4
 MOST_BLOCKS = 100  # allowed even with fewer tensors: blocks may be shared
 
@@ -51,7 +52,7 @@ def check_sizes(config: Config, count: int, numbers: int) -> None:
     Raises:
         ValueError: If a size is too large; names it.
     """
-    config = getattr(config, "base_config", config)  # a reward model's base
+    config = getattr(config, "base_config", config)  # of a reward model: its base
     sizes = _sizes(config)
     most, width = max(numbers, LEAST), sizes["d_model"]
     has_table = not hasattr(config, "theta")  # rotary positions have none
@@ -59,7 +60,7 @@ def check_sizes(config: Config, count: int, numbers: int) -> None:
     def check(name, value, limit, held):
         require(value <= limit, name, value, f"at most {limit}: the weights are {held}")
 
-    check("d_model", width, math.isqrt(most), f"{numbers} numbers")  # first: it bounds the others
+    check("d_model", width, math.isqrt(most), f"{numbers} numbers")  # other limits need it
     for name, value in sizes.items():
         if name.endswith("layers"):
             check(name, value, max(count, MOST_BLOCKS), f"{count} tensors")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import keras
@@ -78,7 +79,7 @@ def assign_variables(values: Values, variables: Mapping[str, keras.Variable], ow
     """
     check_variables(values, variables, owner)
     for name, variable in variables.items():
-        assign_slices(variable, lambda index, name=name: values.read(name, index))
+        assign_slices(variable, partial(values.read, name))
 
 
 def check_variables(values: Values, variables: Mapping[str, keras.Variable], owner: str) -> None:

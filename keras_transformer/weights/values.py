@@ -120,7 +120,7 @@ def _complete(path):
 
 
 def key_of(name: str, start: Sequence[int]) -> str:
-    """Return the key of a slice in its file: the name, and the place of its first value."""
+    """Return the key of a slice in its file: the array's name and the slice's start index."""
     return "@".join([name, ",".join(map(str, start))])
 
 

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from keras_transformer import Translator
-from keras_transformer.cli.common import counted, directed, opened, searching
+from keras_transformer.cli.common import counted, directed, opened, searching, write_utf8
 from keras_transformer.cli.reading import read_lines
 from keras_transformer.search import Search
 from keras_transformer.text import SentencePieceTokenizer
@@ -74,6 +74,16 @@ def test_an_output_file_is_replaced_as_a_whole(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="named pipes")
+def test_stdout_gets_utf_8_and_newlines_if_it_encodes(monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, "ascii", newline="\r\n"))
+    write_utf8()
+    print("ä", flush=True)
+    assert written.getvalue() == b"\xc3\xa4\n"
+    monkeypatch.setattr("sys.stdout", io.StringIO())  # as a caller in Python may have it
+    write_utf8()
+
+
 def test_a_named_pipe_stays_one(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)

@@ -53,12 +53,12 @@ def test_export_hands_its_options_on(run, folder, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("name", ["hugging-face", "ctranslate2", "onnx"])
+@pytest.mark.parametrize("name", ["hugging-face", "ctranslate2", "onnx", "gguf"])
 def test_export_in_another_format(run, folder, monkeypatch, name):
     calls = []
     exporter = f"keras_transformer.export.{name.replace('-', '_')}"
     monkeypatch.setattr(exporter, lambda *x, **y: calls.append((x, y)))
-    options = ["--quantization", "int8"] if name == "ctranslate2" else []
+    options = ["--quantization", "int8"] if name in ("ctranslate2", "gguf") else []
     run("export", folder, "out", "--format", name, *options)
     expected = dict(overwrite=False) | (dict(quantization="int8") if options else {})
     assert calls == [((folder, Path("out")), expected)]

@@ -9,6 +9,7 @@ from keras_transformer import CausalLM, Translator, cli, load_pretrained
 from keras_transformer.cli.folders import SavedFolder, loadable
 from keras_transformer.cli.serve import _loadable
 from keras_transformer.export import hugging_face
+from tests.hub.gguf.files import SIZES, model_of, write_model
 
 GIVEN = ["--max-extra-length", 4]
 
@@ -87,3 +88,20 @@ def test_every_command_that_loads_a_model_does():
     assert len(found) > 25
     # One is written, the other is described as it is.
     assert {x for x, loads in found.items() if not loads} == {("import", "out"), ("info", "folder")}
+
+
+def test_a_gguf_file_in_place_of_a_saved_folder(run, cache, tmp_path, monkeypatch):
+    path = write_model(tmp_path / "tiny.gguf", "llama", model_of("llama", **SIZES))
+    assert (
+        f"{path} is a GGUF file, of llama.cpp; `keras-transformer import"
+        in run("info", path).stdout
+    )
+    expected = load_pretrained(path).generate(["To be"], max_new_tokens=4)
+    result = run("generate", path, "To be", "--max-new-tokens", 4)
+    assert result.stdout == f"To be{expected[0]}\n"
+    place = loadable(path)
+    assert place.name == "tiny" and place.is_relative_to(cache)
+    monkeypatch.chdir(tmp_path)
+    run("import", "tiny.gguf", "saved")
+    assert CausalLM.load("saved").generate(["To be"], max_new_tokens=4) == expected
+    assert "there is no file none.gguf" in run("generate", "none.gguf", "x", status=2).stderr

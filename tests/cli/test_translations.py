@@ -127,11 +127,13 @@ def test_chunks_and_seeds():
         calls.append((sources, given))
         return [x.upper() for x in sources]
 
-    pairs = with_prefixes(iter("abc"), "p", None, "stdin")
-    assert list(translations(translate, pairs, 2, seed=5)) == ["A", "B", "C"]
+    pairs = list(enumerate(with_prefixes(iter("abc"), "p", None, "stdin")))
+    assert list(translations(pairs[:2], translate, seed=5)) == ["A", "B"]
+    assert list(translations(pairs[2:], translate, seed=5)) == ["C"]
     assert calls == [
         (["a", "b"], dict(prefixes=["p", "p"], seed=5)),
         (["c"], dict(prefixes=["p"], seed=7)),
     ]
-    assert list(translations(translate, with_prefixes(iter("d"), None, None, "x"), 2)) == ["D"]
+    pairs = list(enumerate(with_prefixes(iter("d"), None, None, "x")))
+    assert list(translations(pairs, translate)) == ["D"]
     assert calls[-1] == (["d"], {})

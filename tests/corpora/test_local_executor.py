@@ -12,6 +12,8 @@ import pytest
 from keras_transformer import translate_corpus
 from keras_transformer.corpora import local_executor
 from keras_transformer.corpora.local_executor import shares_of_gpus
+from keras_transformer.corpora.shards import Shard
+from keras_transformer.system.child import ChildEndedError
 
 DRIVER = """
 import sys
@@ -73,3 +75,20 @@ def test_processes_that_never_start_end_the_job(folder, source, tmp_path, monkey
     monkeypatch.setattr(local_executor, "_WORKER", [sys.executable, "-c", "raise SystemExit(7)"])
     with pytest.raises(RuntimeError, match="3 worker processes in a row .* with status 7"):
         translate_corpus(folder, source, tmp_path / "out", processes=2)
+
+
+def test_a_process_that_is_stopped_while_it_is_asked_gives_no_answer():
+    process = local_executor._Process({}, [], None)
+
+    class Stopped:
+        def send(self, message):
+            process.stop()  # as another thread may at any time
+
+        def receive(self):
+            raise ChildEndedError
+
+        def stop(self):
+            pass
+
+    process._child = Stopped()
+    assert process._answer(Shard(0, 0, 1, ())) is None

@@ -1,5 +1,6 @@
 """An output folder belongs to one job; errors name what differs."""
 
+import json
 import os
 import re
 
@@ -72,10 +73,28 @@ def test_a_bad_line_leaves_no_manifest(plan, tmp_path):
 def test_a_fingerprint_is_of_the_files_of_the_model(tmp_path):
     with pytest.raises(ValueError, match=r"is not a saved model: it has no config.json"):
         fingerprint(tmp_path)
-    for name in ("config.json", "model.keras"):
-        (tmp_path / name).write_text(name)
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.keras").write_text("model")
     first = fingerprint(tmp_path)
     (tmp_path / "metrics.json").write_text("{}")
     assert fingerprint(tmp_path) == first
     (tmp_path / "model.keras").write_text("other")
     assert fingerprint(tmp_path) != first
+
+
+def test_a_fingerprint_of_an_adapter_is_also_of_its_base(tmp_path):
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    for folder, config, weights in (
+        (base, {}, "model.keras"),
+        (adapter, {"adapter": {"base": "../base"}}, "adapter.safetensors"),
+    ):
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps(config))
+        (folder / weights).write_text(weights)
+    first = fingerprint(adapter)
+    (adapter / "adapter.safetensors").write_text("other")
+    second = fingerprint(adapter)
+    (base / "model.keras").write_text("other")
+    assert len({first, second, fingerprint(adapter)}) == 3
+    (base / "model.keras").unlink()  # a base in Hugging Face's layout
+    assert fingerprint(adapter) not in (first, second)

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 
 from keras_transformer.data import archives
-from keras_transformer.data.archives import read_tar, read_zip
+from keras_transformer.data.archives import extracted, is_zip, read_tar, read_zip
 from keras_transformer.data.images import read_idx
 
 
@@ -91,3 +91,84 @@ def test_large_idx_files(files, monkeypatch):
     monkeypatch.setattr("keras_transformer.data.images.MOST_BYTES", 10)
     with pytest.raises(ValueError, match="b must have at most 10 bytes, got more"):
         read_idx(files / "b")
+
+
+def zipped(path, *entries):
+    """Write a zip file of pairs of a name, or a ZipInfo, and a content."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in entries:
+            archive.writestr(name, data)
+    return path
+
+
+@pytest.mark.parametrize("top", ["", "model/"])
+def test_a_folder_in_a_zip_file(top, tmp_path):
+    mac = [("__MACOSX/._config.json", b"x")]
+    path = zipped(tmp_path / "m.ZIP", (f"{top}config.json", "{}"), (f"{top}a/b", b"b"), *mac)
+    assert is_zip(path) and not is_zip(tmp_path)
+    with extracted(path) as folder:
+        names = {x.relative_to(folder).as_posix() for x in folder.rglob("*")}
+        assert names == {"config.json", "a", "a/b"}
+        assert (folder / "a/b").read_bytes() == b"b"
+    assert not folder.exists()
+    for error in (ValueError, FileNotFoundError):
+        with pytest.raises(error, match=rf"^{path}.*config.json is bad"), extracted(path) as folder:
+            raise error(f"{folder / 'config.json'} is bad")
+    with pytest.raises(ValueError, match="invalid start byte"), extracted(path):
+        b"\xff".decode()
+
+
+def entry(name, mode=0, flags=0):
+    info = zipfile.ZipInfo(name)
+    info.external_attr = mode << 16
+    info.flag_bits |= flags
+    return info
+
+
+INSIDE, PLAIN = "must be a path inside the folder", "must be a plain file"
+
+
+@pytest.mark.parametrize(
+    "entries, problem",
+    [
+        ([("/etc/x", "a")], INSIDE),
+        ([("a/../../x", "a")], INSIDE),
+        ([("..", "a")], INSIDE),
+        ([(r"..\x", "a")], INSIDE),
+        ([("C:x", "a")], INSIDE),
+        ([("a", "a"), ("a/b", "a")], INSIDE),
+        ([(entry("link", 0o120777), "/etc/passwd")], PLAIN),
+        ([(entry("device", 0o020666), "a")], PLAIN),
+        ([], r"files in .*m.zip must be from 1 to 1,000, got 0"),
+        ([("folder/", "")], "must be from 1 to 1,000, got 0"),
+        ([(str(i), "a") for i in range(1001)], "must be from 1 to 1,000, got 1001"),
+        ([("zeros", bytes((1 << 26) + 10_000_000))], "unpacked bytes of .*m.zip must be at most"),
+    ],
+)
+def test_zip_files_that_are_not_extracted(entries, problem, tmp_path):
+    path = zipped(tmp_path / "m.zip", *entries)
+    with pytest.raises(ValueError, match=problem), extracted(path):
+        raise AssertionError
+    assert [x.name for x in tmp_path.iterdir()] == ["m.zip"]
+
+
+def test_damaged_zip_files_of_folders(tmp_path, rng, recwarn):
+    path = zipped(tmp_path / "m.zip", ("config.json", rng.bytes(100_000)))
+    whole = path.read_bytes()
+    zipped(path, ("a", "a"), ("a", "b"))
+    with pytest.raises(ValueError, match="must be files with different names"), extracted(path):
+        pass
+    encrypted = bytearray(whole)
+    for start in (whole.index(b"PK\3\4") + 6, whole.index(b"PK\1\2") + 8):
+        encrypted[start] |= 1
+    for content in (whole[:50_000], b"", b"text", whole.replace(b"PK\3\4", b"PK\3\5")):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="m.zip must be a complete zip file"), extracted(path):
+            pass
+    path.write_bytes(encrypted)
+    with pytest.raises(ValueError, match="no link and not encrypted"), extracted(path):
+        pass
+    path.write_bytes(whole)
+    _damage(path)
+    with pytest.raises(ValueError, match="m.zip must be a complete zip file"), extracted(path):
+        pass

@@ -21,7 +21,7 @@ def as_lists(ragged):
 @given(lists)
 def test_packing_and_reading(sequences):
     ragged = Ragged.pack(sequences)
-    assert as_lists(ragged) == sequences
+    assert as_lists(ragged) == [row.tolist() for row in ragged] == sequences
     assert ragged.lengths.tolist() == [len(x) for x in sequences]
 
 

@@ -32,6 +32,7 @@ OWN = {
     "untied": dict(tie_output=False, norm_first=True),
     "separate": dict(share_embeddings=False, positions="learned"),
     "unequal": dict(num_decoder_heads=4, decoder_d_ff=40, norm_first=True),
+    "unpositioned": dict(positions="none", norm_first=True),
 }
 
 if keras.backend.backend() != "torch":  # weights are arrays, whatever runs here

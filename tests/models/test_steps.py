@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.losses import LabelSmoothedCrossentropy, PreferenceLoss
+from keras_transformer import losses
+from keras_transformer.losses import (
+    LabelSmoothedCrossentropy,
+    MaskedSquaredError,
+    PreferenceLoss,
+)
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
+from keras_transformer.models import steps
 from keras_transformer.optimizers import adam
 from keras_transformer.weights.state import restore_state, write_state
 from tests.backends import cases
@@ -172,3 +178,25 @@ def test_labels_of_another_shape_and_no_labels_are_refused(metric):
         ValueError, match="y must be labels for the loss label_smoothed.*, got None"
     ):
         model.fit(IDS, verbose=0)
+
+
+@pytest.mark.parametrize("loss", [LabelSmoothedCrossentropy, MaskedSquaredError])
+def test_shares_of_replicas_add_up(loss, monkeypatch):
+    """Two replicas have the same rows, so the share of each is half of the loss of one."""
+    keras.utils.set_random_seed(1)
+    is_of_numbers = loss is MaskedSquaredError
+    inputs = keras.Input((10, 8))
+    outputs = keras.layers.Dense(1 if is_of_numbers else 24)(inputs)
+    model = steps.WeightedSteps(inputs, outputs)
+    x = np.random.default_rng(0).random((4, 10, 8)).astype("float32")
+    y = np.where(LABELS == 0, np.nan, LABELS) if is_of_numbers else LABELS
+    alone = float(ops.convert_to_numpy(loss()(y, model(x))))
+    for module in (losses, steps):
+        monkeypatch.setattr(module, "replica_sum", lambda x: 2 * x)
+    monkeypatch.setattr(steps, "num_replicas", lambda: 2)
+
+    model.compile("sgd", loss())
+    weight = model._weight(x, y, None)
+    monkeypatch.setattr(model, "_record", lambda *_: None)
+    share, _ = model._share(x, y, None, weight, training=False)
+    assert float(ops.convert_to_numpy(share)) == pytest.approx(alone / 2, rel=1e-5)

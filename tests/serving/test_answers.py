@@ -1,13 +1,13 @@
-"""From the texts of a request to its answer, over an engine of capitals and a small translator."""
+"""From the texts of a request to its answer, over a handler of capitals and a small translator."""
 
 import asyncio
 
 import numpy as np
 import pytest
 
-from keras_transformer.serving import engines
+from keras_transformer.serving import handlers
 from keras_transformer.serving.answers import attend, translate_html, translate_texts
-from keras_transformer.serving.engines import TranslatorEngine
+from keras_transformer.serving.handlers import TranslatorHandler
 from keras_transformer.serving.queue import Batcher
 from keras_transformer.serving.turns import Workers
 
@@ -43,22 +43,22 @@ def batcher():
     one.close()
 
 
-def translated(batcher, engines, texts, alternatives=0):
-    found = asyncio.run(translate_texts(batcher, WORKERS, engines, "en", texts, alternatives))
+def translated(batcher, handlers, texts, alternatives=0):
+    found = asyncio.run(translate_texts(batcher, WORKERS, handlers, "en", texts, alternatives))
     assert all(one.quality is None for one in found)
     return [one.texts for one in found]
 
 
-def html(batcher, engines, *sources):
-    return asyncio.run(translate_html(batcher, WORKERS, engines, "en", sources))
+def html(batcher, handlers, *sources):
+    return asyncio.run(translate_html(batcher, WORKERS, handlers, "en", sources))
 
 
 def test_sentences_are_searched_one_by_one_and_joined_with_their_space(batcher):
-    engine = Capitals()
+    handler = Capitals()
     texts = ["  A dog runs.  A cat sleeps.\n", "", " \t", "No end"]
     expected = [["  A DOG RUNS.  A CAT SLEEPS.\n"], [""], [" \t"], ["NO END"]]
-    assert translated(batcher, [engine], texts) == expected
-    assert sorted(engine.searched) == ["A cat sleeps.", "A dog runs.", "No end"]
+    assert translated(batcher, [handler], texts) == expected
+    assert sorted(handler.searched) == ["A cat sleeps.", "A dog runs.", "No end"]
 
 
 def test_alternatives_differ_in_each_sentence(batcher):
@@ -68,25 +68,27 @@ def test_alternatives_differ_in_each_sentence(batcher):
 
 def test_quality_is_the_mean_over_the_characters(batcher):
     texts = ["One dog. Two cats.", "", "?", " four "]
-    engine = Capitals()
-    found = asyncio.run(translate_texts(batcher, WORKERS, [engine], "en", texts, 1, estimates=True))
+    handler = Capitals()
+    found = asyncio.run(
+        translate_texts(batcher, WORKERS, [handler], "en", texts, 1, estimates=True)
+    )
     assert [one.quality for one in found] == [round(2 / 17, 4), None, None, 0.25]
     several = asyncio.run(
-        translate_texts(batcher, WORKERS, [engine] * 2, "en", texts, 0, estimates=True)
+        translate_texts(batcher, WORKERS, [handler] * 2, "en", texts, 0, estimates=True)
     )
     assert all(one.quality is None for one in several)  # of a chain of models nothing is known
 
 
-def test_a_second_engine_takes_the_best_of_the_first(batcher):
-    engines = [Capitals(suffix="a"), Capitals(suffix="b")]
-    assert translated(batcher, engines, ["one"], 1) == [["ONEAb", "ONEAb!"]]
-    assert engines[1].searched == ["ONEa"]
+def test_a_second_handler_takes_the_best_of_the_first(batcher):
+    handlers = [Capitals(suffix="a"), Capitals(suffix="b")]
+    assert translated(batcher, handlers, ["one"], 1) == [["ONEAb", "ONEAb!"]]
+    assert handlers[1].searched == ["ONEa"]
 
 
 def test_a_long_sentence_is_split_into_what_the_model_reads(batcher):
-    engine = Capitals(max_length=10)
-    assert translated(batcher, [engine], ["one, two, three four"]) == [["ONE, TWO, THREE FOUR"]]
-    assert len(engine.searched) > 1 and max(map(len, engine.searched)) <= 10
+    handler = Capitals(max_length=10)
+    assert translated(batcher, [handler], ["one, two, three four"]) == [["ONE, TWO, THREE FOUR"]]
+    assert len(handler.searched) > 1 and max(map(len, handler.searched)) <= 10
 
 
 def test_tags_stay_around_their_words(batcher):
@@ -102,9 +104,9 @@ def test_several_sentences_in_one_block(batcher):
 
 
 def test_attention_to_a_sentence(batcher, translators, monkeypatch):
-    engine = TranslatorEngine(translators[0])
-    found = asyncio.run(attend(batcher, WORKERS, engine, "one two", None))
-    ((best,),) = engine.search(engine.read(["one two"])[0], 1, 100)
+    handler = TranslatorHandler(translators[0])
+    found = asyncio.run(attend(batcher, WORKERS, handler, "one two", None))
+    ((best,),) = handler.search(handler.read(["one two"])[0], 1, 100)
     assert found["translation"] == best
     for name, rows, columns in (
         ("encoder", "source_tokens", "source_tokens"),
@@ -114,8 +116,8 @@ def test_attention_to_a_sentence(batcher, translators, monkeypatch):
         weights = np.array(found[name])  # layers, heads, queries, keys
         assert weights.shape[2:] == (len(found[rows]), len(found[columns]))
         np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-2)
-    given = asyncio.run(attend(batcher, WORKERS, engine, "one two", "six"))
+    given = asyncio.run(attend(batcher, WORKERS, handler, "one two", "six"))
     assert given["translation"] == "six" and given["target_tokens"] != found["target_tokens"]
-    monkeypatch.setattr(engines, "MOST_WEIGHTS", 20)
+    monkeypatch.setattr(handlers, "MOST_WEIGHTS", 20)
     with pytest.raises(ValueError, match="q must be shorter: .* 20 "):
-        asyncio.run(attend(batcher, WORKERS, engine, "one two", "six"))
+        asyncio.run(attend(batcher, WORKERS, handler, "one two", "six"))

@@ -46,8 +46,8 @@ def test_models_of_many_languages(pretrained_folder, tmp_path):
     load_pretrained(folder, "en", "de").save(tmp_path / "many")
     catalogue = Catalogue.load([tmp_path / "many"])
     assert {"de", "fr"} <= set(catalogue.targets("en"))
-    (engine,) = catalogue.route("en", "de")
-    assert engine.search(engine.read(["one two"])[0], 1)[0] == load_pretrained(
+    (handler,) = catalogue.route("en", "de")
+    assert handler.search(handler.read(["one two"])[0], 1)[0] == load_pretrained(
         folder, "en", "de"
     ).translate(["one two"])
     assert catalogue.models["many"].any.default == ("en", "de")
@@ -64,9 +64,9 @@ def test_no_models_twice(folders):
 
 @pytest.mark.once("files and languages: no tensor differs")
 def test_calibrations(calibrated, folders, tmp_path):
-    (engine,) = calibrated.route("en", "de")
+    (handler,) = calibrated.route("en", "de")
     folder = calibrated.models["en-de"].any.folder
-    assert engine.can_estimate and calibrated.models["en-de"].any.facts()["can_estimate"]
+    assert handler.can_estimate and calibrated.models["en-de"].any.facts()["can_estimate"]
     assert not Catalogue.load([folders[0]]).route("en", "de")[0].can_estimate
     assert not Catalogue.load([f"pt-sv={folder}"]).route("pt", "sv")[0].can_estimate
     with pytest.warns(UserWarning, match=r"quality.json is of another search \(beam_size\)"):

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from keras_transformer.serving.engines import TranslatorEngine
+from keras_transformer.serving.handlers import TranslatorHandler
 from keras_transformer.serving.jobs import Aligner
 
 
@@ -17,11 +17,11 @@ def test_without_attention_words_are_aligned_in_order():
 
 
 def test_with_attention_each_word_has_a_word_of_the_source(translators):
-    engine = TranslatorEngine(translators[0])
-    assert engine.can_attend
+    handler = TranslatorHandler(translators[0])
+    assert handler.can_attend
     source = "one two three."
-    ((target,),) = engine.search(engine.read([source])[0], 1, 100)
-    (links,) = Aligner(engine).search([(source, target)], 1, 100)
+    ((target,),) = handler.search(handler.read([source])[0], 1, 100)
+    (links,) = Aligner(handler).search([(source, target)], 1, 100)
     words = target.split()
     assert len(links) >= len(words)
     assert all(link is None or 0 <= link < 4 for link in links)

@@ -7,7 +7,7 @@ import libretranslatepy
 import pytest
 from fastapi.testclient import TestClient
 
-from keras_transformer.serving import Settings, answers, create_app, engines
+from keras_transformer.serving import Settings, answers, create_app, handlers
 
 
 def test_libretranslates_own_client(served, catalogue, translators):
@@ -239,6 +239,6 @@ def test_attention(client, translators, monkeypatch, refused):
     assert found["input_tokens"][1:] == found["target_tokens"][:-1]
     fields = {"q": "one", "source": "en", "target": "fr"}
     assert "needs a single saved translator" in refused(client, 400, "/attention", **fields)
-    monkeypatch.setattr(engines, "MOST_WEIGHTS", 20)
+    monkeypatch.setattr(handlers, "MOST_WEIGHTS", 20)
     fields = {"q": "one two", "source": "en", "target": "de"}
     assert "q must be shorter" in refused(client, 400, "/attention", **fields)

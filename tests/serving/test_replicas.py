@@ -35,9 +35,9 @@ def pool(folder, monkeypatch):
     one.close()
 
 
-def engine_of(pool):
-    (engine,) = pool.load().route("en", "de")
-    return engine
+def handler_of(pool):
+    (handler,) = pool.load().route("en", "de")
+    return handler
 
 
 def until(condition):
@@ -47,15 +47,15 @@ def until(condition):
         time.sleep(0.005)
 
 
-def facts(engine):
+def facts(handler):
     """Return process, visible GPU and cores of a replica that is free."""
-    return json.loads(engine.search(["facts"])[0][0])
+    return json.loads(handler.search(["facts"])[0][0])
 
 
 def test_batches_are_computed_at_the_same_time(pool, folder):
-    engine = engine_of(pool)
+    handler = handler_of(pool)
     batcher = Batcher(tokens_per_batch=4, delay=0.0, threads=2)
-    futures = [batcher.submit(engine, ["wait"], costs=[4]) for _ in range(2)]
+    futures = [batcher.submit(handler, ["wait"], costs=[4]) for _ in range(2)]
     until(lambda: len(list(folder.glob("waits-*"))) == 2)
     (folder / "go").touch()
     assert [future.result(30) for future in futures] == [[["WAIT"]]] * 2
@@ -63,34 +63,34 @@ def test_batches_are_computed_at_the_same_time(pool, folder):
 
 
 def test_a_batch_whose_replica_ends_is_computed_again(pool):
-    engine = engine_of(pool)
+    handler = handler_of(pool)
     restarts = []
     pool.restarted = lambda: restarts.append(1)
-    assert engine.search(["one", "die once"], 2) == [["ONE", "old"], ["DIE ONCE", "old"]]
+    assert handler.search(["one", "die once"], 2) == [["ONE", "old"], ["DIE ONCE", "old"]]
     until(lambda: restarts == [1] and pool.alive() == 2)
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_replicas_that_end_while_idle_are_started_again(pool, count):
-    engine = engine_of(pool)
+    handler = handler_of(pool)
     before = [one._process.pid for one in pool._places]
     for process in before[:count]:
         os.kill(process, signal.SIGKILL)
-    assert engine.search(["one"]) == [["ONE"]]
-    until(lambda: pool.alive() == 2 and facts(engine)[0] not in before[:count])
+    assert handler.search(["one"]) == [["ONE"]]
+    until(lambda: pool.alive() == 2 and facts(handler)[0] not in before[:count])
 
 
 def test_a_text_that_kills_replicas_fails_alone(pool):
-    engine = engine_of(pool)
+    handler = handler_of(pool)
     kills = []
     pool.restarted = lambda: kills.append(1)
     with pytest.raises(ChildEndedError, match="ended by signal 9"):
-        engine.search(["die"])
+        handler.search(["die"])
     until(lambda: pool.alive() == 2)
     assert len(kills) == 3
     batcher = Batcher(delay=0.5, threads=2)
     texts = ["one", "die", "two"]
-    one, bad, two = [batcher.submit(engine, [text]) for text in texts]  # one batch
+    one, bad, two = [batcher.submit(handler, [text]) for text in texts]  # one batch
     assert one.result(30) == [["ONE"]] and two.result(30) == [["TWO"]]
     with pytest.raises(ChildEndedError):
         bad.result(30)
@@ -98,61 +98,61 @@ def test_a_text_that_kills_replicas_fails_alone(pool):
 
 
 def test_errors_are_told_apart(pool):
-    engine = engine_of(pool)
+    handler = handler_of(pool)
     with pytest.raises(ValueError, match="a bad text"):
-        engine.search(["bad"])
+        handler.search(["bad"])
     with pytest.raises(RuntimeError, match="(?s)Traceback.*KeyError: 'a bug'"):
-        engine.search(["fail"])
-    assert engine.search(["one"]) == [["ONE"]] and pool.alive() == 2
+        handler.search(["fail"])
+    assert handler.search(["one"]) == [["ONE"]] and pool.alive() == 2
 
 
 def test_replicas_are_replaced_one_by_one(pool, folder):
-    engine = engine_of(pool)
+    handler = handler_of(pool)
     found, stop = [], threading.Event()
 
     def ask_on():
         while not stop.is_set():
-            found.append(engine.search(["one"], 2))
+            found.append(handler.search(["one"], 2))
             time.sleep(0.01)
 
     with ThreadPoolExecutor() as executor:
         asking = [executor.submit(ask_on) for _ in range(3)]
         (folder / "version").write_text("new")
-        fresh = engine_of(pool)
-        assert engine.search(["one"], 2) == fresh.search(["one"], 2) == [["ONE", "new"]]
+        fresh = handler_of(pool)
+        assert handler.search(["one"], 2) == fresh.search(["one"], 2) == [["ONE", "new"]]
         (folder / "version").write_text("broken")
         with pytest.raises(ValueError, match="the models are broken"):
             pool.load()
-        assert engine.search(["one"], 2) == [["ONE", "new"]] and pool.alive() == 2
+        assert handler.search(["one"], 2) == [["ONE", "new"]] and pool.alive() == 2
         stop.set()
     assert all(x.exception() is None for x in asking)
     assert {answer[0][1] for answer in found} <= {"old", "new"}
 
 
 def test_a_replica_that_computes_is_replaced_after_its_batch(pool, folder):
-    engine = engine_of(pool)
+    handler = handler_of(pool)
     with ThreadPoolExecutor() as executor:
-        waiting = executor.submit(engine.search, ["wait"], 2)
+        waiting = executor.submit(handler.search, ["wait"], 2)
         until(lambda: list(folder.glob("waits-*")))
         (folder / "version").write_text("new")
         pool.load()
-        assert engine.search(["one"], 2) == [["ONE", "new"]]
+        assert handler.search(["one"], 2) == [["ONE", "new"]]
         (folder / "go").touch()
         assert waiting.result(30) == [["WAIT", "old"]]
     until(lambda: len(pool._running) == 2)
 
 
 def test_a_restart_is_tried_until_it_succeeds(pool, folder):
-    engine = engine_of(pool)
+    handler = handler_of(pool)
     tried = []
     pool.restarted = lambda: tried.append(1)
     assert replicas.LONGEST_PAUSE == 5  # seconds
     (folder / "version").write_text("broken")
     for left in [1, 0]:
-        os.kill(facts(engine)[0], signal.SIGKILL)
+        os.kill(facts(handler)[0], signal.SIGKILL)
         until(lambda left=left: pool.alive() == left)
     with ThreadPoolExecutor() as executor:
-        waiting = executor.submit(engine.search, ["one"])
+        waiting = executor.submit(handler.search, ["one"])
         until(lambda: len(tried) >= 4)
         assert not waiting.done()
         (folder / "version").write_text("new")
@@ -161,10 +161,10 @@ def test_a_restart_is_tried_until_it_succeeds(pool, folder):
 
 
 def test_closing_ends_the_processes(pool, folder):
-    engine = engine_of(pool)
-    process, *_ = facts(engine)
+    handler = handler_of(pool)
+    process, *_ = facts(handler)
     with ThreadPoolExecutor() as executor:
-        waiting = executor.submit(engine.search, ["wait"])
+        waiting = executor.submit(handler.search, ["wait"])
         until(lambda: list(folder.glob("waits-*")))
         pool.close()
         with pytest.raises((ChildEndedError, RuntimeError)):
@@ -172,7 +172,7 @@ def test_closing_ends_the_processes(pool, folder):
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
     with pytest.raises(RuntimeError, match="closed"):
-        engine.search(["one"])
+        handler.search(["one"])
     assert pool.alive() == 0
 
 
@@ -180,11 +180,11 @@ def test_each_replica_has_its_cores_and_its_gpu(folder, monkeypatch):
     monkeypatch.setattr(replicas, "COMMAND", FAKE)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     pool = Replicas([folder], 2, ["4", "GPU-5"])
-    engine = engine_of(pool)
+    handler = handler_of(pool)
     with ThreadPoolExecutor() as executor:
-        first = executor.submit(engine.search, ["facts", "wait"])
+        first = executor.submit(handler.search, ["facts", "wait"])
         until(lambda: list(folder.glob("waits-*")))
-        other = facts(engine)
+        other = facts(handler)
         (folder / "go").touch()
         found = [json.loads(first.result(30)[0][0]), other]
     pool.close()
@@ -218,9 +218,9 @@ def test_a_server_without_replicas_alive_is_not_healthy(pool, folder):
         assert client.get("/health").json() == {"status": "ok"}
         assert "keras_transformer_replicas 2.0" in client.get("/metrics").text
         (folder / "version").write_text("broken")
-        engine = app.state.service.catalogue.models["fake"].any.engine(("en", "de"))
+        handler = app.state.service.catalogue.models["fake"].any.handler(("en", "de"))
         with ThreadPoolExecutor() as executor:
-            dying = executor.submit(engine.search, ["die"])
+            dying = executor.submit(handler.search, ["die"])
             until(lambda: client.get("/health").status_code == 503)
             assert "keras_transformer_replicas 0.0" in client.get("/metrics").text
             (folder / "version").write_text("new")
@@ -238,9 +238,9 @@ def test_a_stopping_server_finishes_what_it_accepted_and_ends_its_replicas(pool,
     app = create_app(pool.load, Settings(), pool)
     with TestClient(app):
         service = app.state.service
-        engine = service.catalogue.models["fake"].any.engine(("en", "de"))
-        process, *_ = facts(engine)
-        futures = [service.batcher.submit(engine, ["wait", "one"]) for _ in range(3)]
+        handler = service.catalogue.models["fake"].any.handler(("en", "de"))
+        process, *_ = facts(handler)
+        futures = [service.batcher.submit(handler, ["wait", "one"]) for _ in range(3)]
         until(lambda: list(folder.glob("waits-*")))
         threading.Timer(0.2, (folder / "go").touch).start()
     assert [x.result(0) for x in futures] == [[["WAIT"], ["ONE"]]] * 3
@@ -252,21 +252,21 @@ def test_a_stopping_server_does_not_wait_for_replicas_that_are_gone(pool, folder
     app = create_app(pool.load, Settings(timeout=0.5), pool)
     with TestClient(app):
         service = app.state.service
-        engine = service.catalogue.models["fake"].any.engine(("en", "de"))
+        handler = service.catalogue.models["fake"].any.handler(("en", "de"))
         (folder / "version").write_text("broken")
         for _ in range(2):
-            service.batcher.submit(engine, ["die"])
+            service.batcher.submit(handler, ["die"])
         until(lambda: pool.alive() == 0)
-        last = service.batcher.submit(engine, ["one"])
+        last = service.batcher.submit(handler, ["one"])
     assert isinstance(last.exception(0), RuntimeError)
 
 
 def test_a_replica_that_hangs_is_ended(pool, folder, monkeypatch):
     monkeypatch.setattr(replicas, "LONGEST_BATCH", 0.2)
     monkeypatch.setattr(replicas, "TRIES", 1)
-    engine = engine_of(pool)
+    handler = handler_of(pool)
     with pytest.raises(ChildEndedError):
-        engine.search(["wait"])
+        handler.search(["wait"])
     until(lambda: pool.alive() == 2)
 
 

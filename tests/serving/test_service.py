@@ -26,7 +26,7 @@ def test_models_are_swapped(catalogue, folders):
 
 def test_models_that_were_swapped_are_freed(folders):
     service = Service(lambda: Catalogue.load(folders[:1]), Settings())
-    model = service.catalogue.models["en-de"].any.engine(("en", "de")).translator.model
+    model = service.catalogue.models["en-de"].any.handler(("en", "de")).translator.model
     old = weakref.ref(model)
     del model
     gc.disable()

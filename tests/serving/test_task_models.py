@@ -1,4 +1,4 @@
-"""Which folder serves which task, and engines that share batches."""
+"""Which folder serves which task, and handlers that share batches."""
 
 import json
 
@@ -55,7 +55,7 @@ def test_the_settings_of_an_embedder_that_shares_its_weights(tools, tmp_path):
     texts = ["a good film", "the"]
     expected = tool.embed(texts)
     assert sorted(model.tools) == ["embed", "fill"]
-    assert np.allclose(model.engine("embed").search(texts, 1, 99), expected, atol=1e-5)
+    assert np.allclose(model.handler("embed").search(texts, 1, 99), expected, atol=1e-5)
     catalogue = Catalogue([], tools=[model])
     with TestClient(create_app(lambda: catalogue)) as client:
         body = {"model": model.name, "input": texts, "prompt_name": "query"}
@@ -67,11 +67,11 @@ def test_the_settings_of_an_embedder_that_shares_its_weights(tools, tmp_path):
     assert bad.status_code == 400 and "one of query" in bad.json()["error"]["message"]
 
 
-def test_equal_engines_share_batches(tools):
+def test_equal_handlers_share_batches(tools):
     masks, again = tools.tools["masks"], TaskModel("again", tools.tools["masks"].tools)
-    assert masks.engine("fill", top_k=3) == again.engine("fill", top_k=3)
-    assert masks.engine("fill", top_k=3) != masks.engine("fill", top_k=4)
-    assert masks.engine("embed") != tools.tools["tags"].engine("embed")
+    assert masks.handler("fill", top_k=3) == again.handler("fill", top_k=3)
+    assert masks.handler("fill", top_k=3) != masks.handler("fill", top_k=4)
+    assert masks.handler("embed") != tools.tools["tags"].handler("embed")
 
 
 def test_costs(tools):
@@ -83,7 +83,7 @@ def test_costs(tools):
     }
     for name, (task, items, expected) in costs.items():
         options = {"pairs": True} if task == "classify" else {}
-        assert tools.tools[name].engine(task, **options).read(items) == (items, expected)
+        assert tools.tools[name].handler(task, **options).read(items) == (items, expected)
 
 
 def test_bad_specifications(task_folders):

@@ -16,15 +16,15 @@ def test_a_client_that_leaves_is_not_translated(catalogue, served, monkeypatch):
     with served(app) as url:
         host, port = url.removeprefix("http://").split(":")
         service = app.state.service
-        engine = service.catalogue.route("en", "de")[0]
-        gate, texts, search = threading.Event(), [], engine.search
+        handler = service.catalogue.route("en", "de")[0]
+        gate, texts, search = threading.Event(), [], handler.search
 
         def slow(batch, *options):
             gate.wait(30)
             texts.extend(batch)
             return search(batch, *options)
 
-        monkeypatch.setattr(engine, "search", slow)
+        monkeypatch.setattr(handler, "search", slow)
         body = b'{"q": "%s", "source": "en", "target": "de"}'
         for word in (b"one", b"two", b"six"):  # the first is computed, the others wait
             given = body % word

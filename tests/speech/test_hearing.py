@@ -15,6 +15,7 @@ from keras_transformer.speech.hearing import (
     check_feature_extractor,
     feature_table,
     hearing_of,
+    hearing_of_converted,
     time_ids,
 )
 from keras_transformer.text.text_tokenizer import TextTokenizer
@@ -171,3 +172,16 @@ def test_times():
     texts = SimpleNamespace(pieces=lambda: {"<|0.00|>": 5, "<|12.40|>": 6, "<|en|>": 7, "1.0": 8})
     assert time_ids(Hearing(), texts) == {5, 6}
     assert time_ids(Hearing(pads_clips=False), texts) == set()
+
+
+def test_a_whisper_of_ctranslate2():
+    tokenizer = TextTokenizer.train(["a"], "bytes", 257).with_special_tokens(["<|transcribe|>"])
+    facts = dict(suppress_ids=[-1, 3, 99], suppress_ids_begin=[5], alignment_heads=[[1, 0]])
+    config = SimpleNamespace(vocab_size=50)
+    expected = Hearing(suppressed=(3,), suppressed_first=(5,), alignment_heads=((1, 0),))
+    assert hearing_of_converted(facts, tokenizer, config) == expected
+    assert hearing_of_converted({}, tokenizer, config) == Hearing()
+    config = SimpleNamespace(vocab_size=51_864)  # of the English models
+    assert not hearing_of_converted({}, tokenizer, config).is_multilingual
+    with pytest.raises(ValueError, match="alignment_heads must be a tuple of pairs"):
+        hearing_of_converted(dict(alignment_heads=[1]), tokenizer, config)

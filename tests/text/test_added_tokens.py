@@ -74,6 +74,9 @@ def test_named_tokens_that_contradict_the_file():
     }.items():
         with pytest.raises(ValueError, match=f"^{name} in x {problem}"):
             check_named_tokens(words.content, usual | {name: "[PAD]"}, ends, "x")
+    padded = Tokenizer.from_buffer(words.content)
+    padded.enable_padding(length=8)  # the tokenizer.json of all-MiniLM-L6-v2 has such an entry
+    check_named_tokens(padded.to_str().encode(), usual, ends, "x")
     unigram = Tokenizer(models.Unigram([("a", 0.0), ("<unk>", 0.0)], 1)).to_str().encode()
     with pytest.raises(ValueError, match="unk_token in x must be '<unk>'"):
         check_named_tokens(unigram, {"unk_token": "a"}, ends, "x")

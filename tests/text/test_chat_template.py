@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import transformers
 
-from keras_transformer.text import chat_template, rendering
+from keras_transformer.text import chat_rendering, chat_template
 from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.text.chat_formats import FORMATS, MESSAGES, write_folder
@@ -212,8 +212,10 @@ def test_hostile_templates():
 
 def test_endless_templates(tmp_path, monkeypatch):
     """The process ends itself; the limit is made shorter in a copy of its file."""
-    source = Path(rendering.__file__).read_text("utf-8")
-    (tmp_path / "rendering.py").write_text(source.replace("SECONDS = 10", "SECONDS = 1"), "utf-8")
+    source = Path(chat_rendering.__file__).read_text("utf-8")
+    (tmp_path / "chat_rendering.py").write_text(
+        source.replace("SECONDS = 10", "SECONDS = 1"), "utf-8"
+    )
     monkeypatch.setattr(chat_template, "__file__", str(tmp_path / "chat_template.py"))
     monkeypatch.setattr(chat_template, "_rendered", chat_template._Renderer())
     loop = "{% for i in range(99999) %}" * 3 + "{% endfor %}" * 3
@@ -221,7 +223,7 @@ def test_endless_templates(tmp_path, monkeypatch):
         ChatTemplate(loop).render(user("a"))
     assert ChatTemplate("{{ messages[0].content }}").render(user("b")) == "b"
     chat_template._rendered._child.stop()
-    assert rendering.SECONDS == chat_template.SECONDS
+    assert chat_rendering.SECONDS == chat_template.SECONDS
 
 
 def test_threads_get_their_own_texts():

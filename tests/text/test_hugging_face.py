@@ -7,7 +7,12 @@ import shutil
 import pytest
 import transformers
 
-from keras_transformer.text import SentencePieceTokenizer, load_tokenizer, read_tokenizer
+from keras_transformer.text import (
+    SentencePieceTokenizer,
+    WordTokenizer,
+    load_tokenizer,
+    read_tokenizer,
+)
 from keras_transformer.text.hugging_face import write_tokenizer
 
 TEXTS = ["The old man sees the dog.", "Ein Hund schläft hier.", "I see 3 dogs, don't I?"] * 20
@@ -23,6 +28,12 @@ def made(tokenizer_files, tmp_path_factory):
         return folder, tokenizer_files(kind, folder, TEXTS)
 
     return make
+
+
+def test_a_tokenizer_of_words_has_no_file_there(tmp_path):
+    words = WordTokenizer.train(["a dog"], ["DT NN"], min_count=1)
+    with pytest.raises(ValueError, match="tokenizer must be .* SentencePiece model, got 'WordTok"):
+        write_tokenizer(tmp_path, words)
 
 
 @pytest.mark.parametrize("shared", [True, False])

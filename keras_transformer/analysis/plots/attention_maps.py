@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -104,13 +104,10 @@ def attention_lines(
     axes = figure.subplots()
     family = families_for("".join([*queries, *keys]))
     for x, align, side in ((-0.02, "right", queries), (1.02, "left", keys)):
+        style: dict[str, Any] = dict(ha=align, va="center", fontfamily=family, fontsize=10)
         for y, label in enumerate(side):
-            bold = x < 0 and y == word
-            axes.text(
-                *(x, y, label),
-                **dict(ha=align, va="center", fontfamily=family, fontsize=10),
-                fontweight="bold" if bold else "normal",
-            )
+            weight = "bold" if x < 0 and y == word else "normal"
+            axes.text(x, y, label, fontweight=weight, **style)
     widest = min(6, max(3, 12 / len(heads)))  # points; narrow enough that few lines overlap
     for number, head in enumerate(heads):
         color = COLORS[number % len(COLORS)]

@@ -39,8 +39,9 @@ def positional_encoding(d_model: int, length: int) -> Figure:
     require(d_model % 2 == 0, "d_model", d_model, "even")
     figure = new_figure(7, 4)
     axes = figure.subplots()
-    limits = dict(cmap="RdBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
-    image = axes.imshow(sinusoids(length, d_model), **limits)
+    image = axes.imshow(
+        sinusoids(length, d_model), "RdBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest"
+    )
     axes.set(xlabel="dimension", ylabel="position")
     figure.colorbar(image, ax=axes, label="sine at even dimensions, cosine at odd")
     return figure

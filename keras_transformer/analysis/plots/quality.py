@@ -47,7 +47,7 @@ def bleu_by_length(
     )
     figure = new_figure(6, 3.5)
     axes = plain(figure.subplots())
-    labels = []
+    labels: list[str] = []
     metric = bleu_metric(None, language, references)
     for least, most, chosen in parts_by_length(sources, bins):
         texts = [hypotheses[i] for i in chosen]
@@ -85,9 +85,10 @@ def reliability(scores: Sequence[float], qualities: Sequence[float], bins: int =
     Texts are sorted by confidence into bins of equal width. A bar is the mean quality of the texts
     in a bin, a dot their mean confidence; in a calibrated model, both are equal. The expected
     calibration error is the sum over bins of |mean quality - mean confidence|, weighted by the
-    fraction of the texts. It is meaningful only if the confidence is a prediction of this quality:
-    of an accuracy, such as the fraction of correct tokens, or by a `QualityEstimator`. For plain
-    confidence and a similarity such as chrF, consider only whether the bars rise.
+    fraction of the texts. It is meaningful only if the confidence predicts this quality: if the
+    quality is an accuracy, such as the fraction of correct tokens, or if the confidence comes from
+    a `QualityEstimator`. For plain confidence and a similarity such as chrF, consider only whether
+    the bars rise.
 
     Args:
         scores: Confidence of each text in [0, 1], such as the geometric mean of its tokens'
@@ -106,8 +107,8 @@ def reliability(scores: Sequence[float], qualities: Sequence[float], bins: int =
         counts[0] == counts[1] > 0, "scores, qualities", counts, "of the same length, at least 1"
     )
     for name, values in dict(scores=scores, qualities=qualities).items():
-        values = np.asarray(values)
-        require(((values >= 0) & (values <= 1)).all(), name, values, "in [0, 1]")
+        array = np.asarray(values)
+        require(((array >= 0) & (array <= 1)).all(), name, array, "in [0, 1]")
     confidence, quality, count = calibration(scores, qualities, bins)
     filled = count > 0
     error = np.sum(count[filled] * np.abs(quality - confidence)[filled]) / count.sum()
@@ -133,9 +134,9 @@ def calibration(
     Args:
         scores, qualities, bins: See `reliability`.
     """
-    scores, qualities = np.asarray(scores, float), np.asarray(qualities, float)
-    owners = np.minimum((scores * bins).astype(int), bins - 1)
+    pair = np.asarray(scores, float), np.asarray(qualities, float)
+    owners = np.minimum((pair[0] * bins).astype(int), bins - 1)
     count = np.bincount(owners, minlength=bins)
     with np.errstate(invalid="ignore"):
-        means = (np.bincount(owners, x, minlength=bins) / count for x in (scores, qualities))
-        return *means, count
+        confidence, quality = (np.bincount(owners, x, minlength=bins) / count for x in pair)
+        return confidence, quality, count

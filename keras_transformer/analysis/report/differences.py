@@ -23,7 +23,7 @@ def differences(reference: str, translation: str) -> tuple[Parts, Parts]:
     places = [words(text) for text in texts]
     sides = [[text[a:b] for a, b in spans] for text, spans in zip(texts, places, strict=True)]
     same: list[set[int]] = [set(), set()]
-    for run in SequenceMatcher(None, *sides, autojunk=False).get_matching_blocks():
+    for run in SequenceMatcher(None, sides[0], sides[1], autojunk=False).get_matching_blocks():
         for indices, start in zip(same, (run.a, run.b), strict=True):
             indices.update(range(start, start + run.size))
     first, second = (

@@ -147,7 +147,7 @@ def measure(
         require(len(baseline) == len(pairs), "baseline", f"{len(baseline)} texts", accepted)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
     search = translator.options(options)
-    batches = dict(tokens_per_batch=tokens_per_batch)
+    batches: dict[str, Any] = dict(tokens_per_batch=tokens_per_batch)
     begin = time.perf_counter()
     translations = translator.translate(sources, **batches, **options)
     seconds = time.perf_counter() - begin

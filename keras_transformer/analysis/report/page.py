@@ -105,7 +105,9 @@ def _edges(most):
     return np.linspace(0, most, 21)
 
 
-def histogram(values: Sequence[float], title: str, edges: Sequence[float]) -> dict[str, Any]:
+def histogram(
+    values: Sequence[float] | np.ndarray, title: str, edges: Sequence[float] | np.ndarray
+) -> dict[str, Any]:
     """Return the bars and labels of a histogram.
 
     Args:
@@ -113,9 +115,9 @@ def histogram(values: Sequence[float], title: str, edges: Sequence[float]) -> di
         title: Label of the axis.
         edges: Edges of the bins (bins + 1,), increasing.
     """
-    values = np.asarray(values, float)
-    values = np.clip(values[~np.isnan(values)], edges[0], edges[-1])
-    counts, _ = np.histogram(values, edges)
+    numbers = np.asarray(values, float)
+    numbers = np.clip(numbers[~np.isnan(numbers)], edges[0], edges[-1])
+    counts, _ = np.histogram(numbers, edges)
     most, step = max(counts.max(), 1), WIDTH / len(counts)
     bars = []
     for i, count in enumerate(counts.tolist()):

@@ -11,28 +11,28 @@ import tensorflow as tf
 _FULL = 0.9  # finished rows are removed once at most this share of rows is unfinished
 
 
-def row_loop(turn: Callable, length: Any, done_B: tf.Tensor, found: Any, alive: Any) -> Any:
-    """Kernel of `backend.row_loop` for TensorFlow: removes finished rows once they are a tenth."""
-    # For each row that is still in the loop, the number of its row in the results.
-    places_B = tf.range(tf.shape(done_B)[0])
+def row_loop(turn: Callable, length: Any, done_B: tf.Tensor, current: Any, alive: Any) -> Any:
+    """Kernel of `backend.row_loop` for TensorFlow: removes finished rows, see `_FULL`."""
+    # For each row that is still in the loop, the index of its row in the results.
+    row_ids_B = tf.range(tf.shape(done_B)[0])
 
-    def goes_on(i, results, places_B, done_B, found, alive):
+    def goes_on(i, results, row_ids_B, done_B, current, alive):
         return (i < length) & ~tf.reduce_all(done_B)
 
-    def iteration(i, results, places_B, done_B, found, alive):
+    def iteration(i, results, row_ids_B, done_B, current, alive):
         rows = tf.shape(done_B)[0]
         left = tf.math.count_nonzero(~done_B, dtype=tf.int32)
         few = tf.cast(left, tf.float32) <= _FULL * tf.cast(rows, tf.float32)
-        state = results, places_B, done_B, found, alive
-        results, places_B, *rest = tf.cond(few, lambda: _without(*state), lambda: state)
-        return i + 1, results, places_B, *turn(i, *rest)
+        state = results, row_ids_B, done_B, current, alive
+        results, row_ids_B, *rest = tf.cond(few, lambda: _without_done(*state), lambda: state)
+        return i + 1, results, row_ids_B, *turn(i, *rest)
 
-    variables = tf.constant(1), found, places_B, done_B, found, alive
+    variables = tf.constant(1), current, row_ids_B, done_B, current, alive
     shapes = keras.tree.map_structure(_without_rows, variables)
-    _, results, places_B, _, found, _ = tf.while_loop(
+    _, results, row_ids_B, _, current, _ = tf.while_loop(
         goes_on, iteration, variables, shape_invariants=shapes
     )
-    return _put(results, places_B, found)
+    return _put(results, row_ids_B, current)
 
 
 def _without_rows(x):
@@ -43,17 +43,17 @@ def _without_rows(x):
     return tf.TensorShape([None, *shape[1:]] if shape else [])
 
 
-def _without(results, places_B, done_B, found, alive):
-    results = _put(results, places_B, found)
+def _without_done(results, row_ids_B, done_B, current, alive):
+    results = _put(results, row_ids_B, current)
     goes_on = tf.where(~done_B)[:, 0]
-    rest = places_B, done_B, found, alive
+    rest = row_ids_B, done_B, current, alive
     return results, *keras.tree.map_structure(lambda x: tf.gather(x, goes_on), rest)
 
 
-def _put(results, places_B, values):
-    places_B1 = places_B[:, None]
+def _put(results, row_ids_B, values):
+    row_ids_B1 = row_ids_B[:, None]
     return keras.tree.map_structure(
-        lambda x, y: tf.tensor_scatter_nd_update(x, places_B1, y), results, values
+        lambda x, y: tf.tensor_scatter_nd_update(x, row_ids_B1, y), results, values
     )
 
 

@@ -78,9 +78,7 @@ def _kept(x, random_bytes, dropped):
     return tf.where(random_bytes >= tf.cast(dropped, tf.uint8), scaled, tf.zeros_like(x))
 
 
-@_one_loop
-def _drop(x, random_bytes, dropped):
-    return _kept(x, random_bytes, dropped)
+_drop = _one_loop(_kept)
 
 
 @_one_loop

@@ -1,4 +1,4 @@
-"""Devices that TensorFlow shares a batch among."""
+"""Devices among which TensorFlow splits a batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def devices() -> list[str]:
 
 
 def mirror(names: Sequence[str]) -> tf.distribute.MirroredStrategy | None:
-    """Copy models that this thread makes from now on to the named devices; no names: stop that."""
+    """Mirror models that this thread makes from now on to these devices; no names: stop this."""
     strategy = _strategy(tuple(names)) if names else None
     tf.distribute.experimental_set_strategy(strategy)
     return strategy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -48,7 +49,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         labels_N: torch.Tensor,
         label_smoothing: float,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the loss and the likelihood (N,); keep the logits for the backward pass."""
+        """Return the loss and the negative log-likelihood (N,); keep the logits for `backward`."""
         size, vocab_size = len(hidden_ND), len(table_VD)
         buffer = workspace.take(size * vocab_size, hidden_ND)
         logits_NV = buffer[: size * vocab_size].view(size, vocab_size)
@@ -97,8 +98,8 @@ class ProjectedCrossEntropy(torch.autograd.Function):
             torch.sub(logits_NV[part], shift_N1[part], out=x).exp_()
             if not positive:
                 x.mul_(sign_N1[part])
-            label_places = torch.arange(len(x), device=x.device), labels_N[part]
-            x[label_places] -= (1 - smoothing) * gradient_N[part]
+            label_indices = torch.arange(len(x), device=x.device), labels_N[part]
+            x[label_indices] -= (1 - smoothing) * gradient_N[part]
             logits_NV[part] = x
         hidden_gradient_ND = product(logits_NV, table_VD)
         table_gradient_VD = product(logits_NV.t(), hidden_ND)
@@ -117,9 +118,9 @@ def chunk_rows(hidden: torch.Tensor, vocab_size: int) -> int:
 
 
 def real_tokens(labels_BT: torch.Tensor, pad_id: int) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return the labels (N,), and on a CPU the places of those that are not padding.
+    """Return the labels (N,), and on a CPU the indices of those that are not padding.
 
-    None: all places count.
+    None instead of indices: use all labels.
     """
     labels_N = labels_BT.reshape(-1).long()
     if labels_N.device.type != "cpu":
@@ -128,22 +129,27 @@ def real_tokens(labels_BT: torch.Tensor, pad_id: int) -> tuple[torch.Tensor, tor
     return labels_N, real_M if len(real_M) < len(labels_N) else None
 
 
+def at_all_places(
+    results: Sequence[torch.Tensor], labels_BT: torch.Tensor, real_M: torch.Tensor | None
+) -> tuple[torch.Tensor, ...]:
+    """Return results of the places of `real_tokens` in the shape of the labels, else zeros."""
+    if real_M is not None:
+        size = labels_BT.numel()
+        results = [x.new_zeros(size).index_copy(0, real_M, x) for x in results]
+    return tuple(x.view(labels_BT.shape) for x in results)
+
+
 def projected_cross_entropy(
     hidden_BTD: torch.Tensor,
     table_VD: torch.Tensor,
     labels_BT: torch.Tensor,
     label_smoothing: float,
     pad_id: int,
-) -> list[torch.Tensor]:
+) -> tuple[torch.Tensor, ...]:
     """Kernel of `backend.projected_cross_entropy`; on a CPU it also skips padding in products."""
     hidden_ND = hidden_BTD.reshape(-1, hidden_BTD.shape[-1])
     labels_N, real_M = real_tokens(labels_BT, pad_id)
     if real_M is not None:
         hidden_ND, labels_N = hidden_ND.index_select(0, real_M), labels_N[real_M]
     results = ProjectedCrossEntropy.apply(hidden_ND, table_VD, labels_N, label_smoothing)
-    if real_M is None:
-        return [x.view(labels_BT.shape) for x in results]
-    return [
-        x.new_zeros(labels_BT.numel()).index_copy(0, real_M, x).view(labels_BT.shape)
-        for x in results
-    ]
+    return at_all_places(results, labels_BT, real_M)

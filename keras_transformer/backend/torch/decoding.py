@@ -46,8 +46,8 @@ def best_tokens(logits: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tenso
         rows, size = logits.numel() // logits.shape[-1], logits.shape[-1]
         if rows > (step := max(1, _CHUNK * torch.get_num_threads() // size)):
             return _in_chunks(logits, k, step)
-    values, places, log_z = _best_and_sum(logits, k)
-    return values, places.to(torch.int32), log_z
+    values, indices, log_z = _best_and_sum(logits, k)
+    return values, indices.to(torch.int32), log_z
 
 
 def _in_chunks(logits, k, step):
@@ -55,22 +55,22 @@ def _in_chunks(logits, k, step):
     logits_RV = logits.reshape(-1, logits.shape[-1])
     rows = len(logits_RV)
     values_Rk = torch.empty((rows, k), device=logits.device)
-    places_Rk = torch.empty((rows, k), dtype=torch.int32, device=logits.device)
+    indices_Rk = torch.empty((rows, k), dtype=torch.int32, device=logits.device)
     log_z_R1 = torch.empty((rows, 1), device=logits.device)
     for start in range(0, rows, step):
         part = slice(start, start + step)
-        values_Rk[part], places_Rk[part], log_z_R1[part] = _best_and_sum(logits_RV[part], k)
+        values_Rk[part], indices_Rk[part], log_z_R1[part] = _best_and_sum(logits_RV[part], k)
     shape = logits.shape[:-1]
-    return values_Rk.view(*shape, k), places_Rk.view(*shape, k), log_z_R1.view(*shape, 1)
+    return values_Rk.view(*shape, k), indices_Rk.view(*shape, k), log_z_R1.view(*shape, 1)
 
 
 def _best_and_sum(x, k):
     x = x.float()
-    values, places = _top_k(x, k)
-    if is_portable():  # compiled, the two need one pass
-        return values, places, values[..., :1] + (x - values[..., :1]).exp().sum(-1, True).log()
+    values, indices = _top_k(x, k)
+    if is_portable():  # the compiler fuses exponents and sum into one pass
+        return values, indices, values[..., :1] + (x - values[..., :1]).exp().sum(-1, True).log()
     # One fused pass, which takes half as long as to subtract, exponentiate and sum.
-    return values, places, values[..., :1] - torch.log_softmax(x, -1).gather(-1, places[..., :1])
+    return values, indices, values[..., :1] - torch.log_softmax(x, -1).gather(-1, indices[..., :1])
 
 
 def _top_k(x, k):
@@ -85,17 +85,17 @@ def _top_k(x, k):
     rows = x_RV.shape[0]
     highest_RG = x_RV[:, : groups * _GROUP].view(rows, groups, _GROUP).amax(-1)
     chosen_Rk = torch.topk(highest_RG, k, sorted=False).indices
-    places_RC = (chosen_Rk[:, :, None] * _GROUP + torch.arange(_GROUP)).flatten(1)
+    indices_RC = (chosen_Rk[:, :, None] * _GROUP + torch.arange(_GROUP)).flatten(1)
     rest = torch.arange(groups * _GROUP, size).expand(rows, -1)
-    places_RC = torch.cat([places_RC, rest], dim=1)
-    values_Rk, choice_Rk = torch.topk(x_RV.gather(1, places_RC), k)
+    indices_RC = torch.cat([indices_RC, rest], dim=1)
+    values_Rk, choice_Rk = torch.topk(x_RV.gather(1, indices_RC), k)
     shape = (*x.shape[:-1], k)
-    return values_Rk.view(shape), places_RC.gather(1, choice_Rk).view(shape)
+    return values_Rk.view(shape), indices_RC.gather(1, choice_Rk).view(shape)
 
 
-def row_loop(turn: Callable, length: int, done_B: torch.Tensor, found: Any, alive: Any) -> Any:
-    """Kernel of `backend.row_loop` for PyTorch: removes finished rows once they are a tenth."""
-    results = places = None
+def row_loop(turn: Callable, length: int, done_B: torch.Tensor, current: Any, alive: Any) -> Any:
+    """Kernel of `backend.row_loop` for PyTorch: removes finished rows, see `_FULL`."""
+    results = row_ids = None
     for i in range(1, length):
         interruption.check()
         rows = done_B.shape[0]
@@ -104,17 +104,17 @@ def row_loop(turn: Callable, length: int, done_B: torch.Tensor, found: Any, aliv
             break
         if left <= _FULL * rows:
             holes, movers, order = _moves(done_B, left)
-            if places is None:
-                results, places = found, order
+            if row_ids is None:
+                results, row_ids = current, order
             else:
-                _put(results, places, found)
-                places = places[order]
+                _put(results, row_ids, current)
+                row_ids = row_ids[order]
             without = functools.partial(_without, holes=holes, movers=movers, order=order)
-            done_B, found, alive = keras.tree.map_structure(without, (done_B, found, alive))
-        done_B, found, alive = turn(i, done_B, found, alive)
-    if places is None:
-        return found
-    _put(results, places, found)
+            done_B, current, alive = keras.tree.map_structure(without, (done_B, current, alive))
+        done_B, current, alive = turn(i, done_B, current, alive)
+    if row_ids is None:
+        return current
+    _put(results, row_ids, current)
     return results
 
 
@@ -136,11 +136,11 @@ def _without(x, holes, movers, order):
     return x[: len(order)]
 
 
-def _put(results, places, values):
+def _put(results, row_ids, values):
     for result, x in zip(keras.tree.flatten(results), keras.tree.flatten(values), strict=True):
-        result[places] = x
+        result[row_ids] = x
 
 
 def lower_at(x_RV: torch.Tensor, ids_RM: torch.Tensor, values_RM: torch.Tensor) -> torch.Tensor:
-    """Kernel of `backend.forbid` for PyTorch: return x, at most `values_RM` at `ids_RM`."""
+    """Kernel of `backend.forbid` for PyTorch: lower x at `ids_RM` to `values_RM` or less."""
     return x_RV.scatter_reduce(1, ids_RM.long(), values_RM, "amin")

@@ -91,10 +91,10 @@ def attention(
     if on_cpu and not by_products and not torch.is_grad_enabled():
         # Called by name, to save the choice of a kernel.
         kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-        # It requires contiguous rows, which its callers in PyTorch ensure.
+        # It requires a contiguous last axis, which `scaled_dot_product_attention` would ensure.
         inputs = (query_BNTH, key_BNSH, value_BNSH)
-        inputs = (x if x.stride(-1) == 1 else x.contiguous() for x in inputs)
-        return kernel(*inputs, is_causal=causal, attn_mask=bias)[0]
+        rows = (x if x.stride(-1) == 1 else x.contiguous() for x in inputs)
+        return kernel(*rows, is_causal=causal, attn_mask=bias)[0]
     if not by_products and (not on_cpu or dtype == torch.float32):
         return torch.nn.functional.scaled_dot_product_attention(
             query_BNTH, key_BNSH, value_BNSH, attn_mask=bias, is_causal=causal
@@ -114,8 +114,8 @@ def attention(
 def _has_few_queries(query_BNTH, key_BNSH):
     """Return whether matmul, softmax, matmul is faster on a GPU: steps of many rows in float32.
 
-    PyTorch's fused kernel computes 64 queries at a time. On an H200, 4 queries, 32 keys and 1,024
-    rows and heads take 41 microseconds with it and 22 with products; 128 take 10 and 11.
+    PyTorch's fused kernel computes 64 queries at a time. On an H200, 4 queries and 32 keys take 41
+    microseconds with it and 22 with products if rows times heads are 1,024; 10 and 11 if 128.
     """
     rows, heads, queries, _ = query_BNTH.shape
     if query_BNTH.dtype != torch.float32 or torch.is_grad_enabled():

@@ -17,7 +17,7 @@ from keras_transformer.system.processor import is_amd, processor_features
 
 # PyTorch multiplies float32 matrices with Intel's MKL. On AMD processors MKL is a fifth slower than
 # oneDNN, and half as fast with few rows; on Intel processors MKL is faster with few rows.
-_FEW_ROWS, _LARGE = 8, 1 << 16
+_FEW_ROWS, _LARGE = 8, 1 << 16  # rows of x; elements of a weight
 _BY_ONEDNN = is_amd() and torch.backends.mkldnn.is_available()
 _BLOCKS = 32, 48  # columns that PyTorch's compiler computes at a time
 _whole_blocks = threading.local()
@@ -169,10 +169,13 @@ def tensor_of(x: Any) -> torch.Tensor:
     return private.own_value(x) if isinstance(x, keras.Variable) else ops.convert_to_tensor(x)
 
 
+_NONE: tuple[int | None, dict[Any, Any]] = None, {}
+
+
 def kept(variable: keras.Variable, dtype: torch.dtype, make: Callable) -> Any:
     """Return `make(value in dtype)`, cached until the variable changes."""
     value = tensor_of(variable)
-    version, forms = getattr(value, "_keras_transformer_forms", (None, None))
+    version, forms = getattr(value, "_keras_transformer_forms", _NONE)
     now = private.version_of(value)
     if version is None or version != now:
         forms = {}

@@ -31,7 +31,7 @@ from keras_transformer.system.locks import waiting
 from keras_transformer.system.processor import processor_features
 
 FORMAT = 2  # number of the packages' format; those with another number are compiled again
-# Weights are frozen and packed for the code. It has one thread: more would slow small models down.
+# Weights are frozen and packed for the code. The code has one thread: more slow small models down.
 # Values that all layers read, such as a mask, are computed once, not for each element of a softmax.
 _CONFIG = {
     "freezing": True,
@@ -45,7 +45,10 @@ _ALIGNMENT = 64  # bytes; vectors that lie across two lines of a cache take twic
 
 
 class Packages:
-    """A compiler of functions over a model, each once for all later processes.
+    """A store of compiled functions of a model.
+
+    Each function is compiled ahead of time and kept in `folder`; later processes load it instead of
+    compiling again.
 
     Args:
         model: The model, whose weights the code reads as they are, or as the compiler packed them.
@@ -106,8 +109,8 @@ class Packages:
             }
             for x, y in zip(*leaves, strict=True)
         ]
-        told = "compiling a part of the search for this processor, once, which takes minutes"
-        warnings.warn(told, stacklevel=2)
+        notice = "compiling a part of the search for this processor, once, which takes minutes"
+        warnings.warn(notice, stacklevel=2)
         try:
             with torch.no_grad(), portable(), whole_blocks(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # PyTorch's warnings about itself
@@ -152,7 +155,7 @@ def _is_whole(path):
 
 
 def _add_weights(path, weights):
-    """Put weights that are not the model's into a package, each as it lies in memory."""
+    """Add weights that are not the model's to a package, each with its layout in memory."""
     stored = {}
     for name, weight in weights.items():
         sizes, strides = weight.shape, weight.stride()
@@ -174,7 +177,7 @@ def _name_of_weights(archive):
 
 def _digest(numbers):
     values = keras.ops.convert_to_numpy(numbers)
-    return hashlib.sha256(np.ascontiguousarray(values)).hexdigest()
+    return hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
 
 
 def _require_compiler():
@@ -186,7 +189,7 @@ def _require_compiler():
 
 
 def _carrier(x):
-    """Return a contiguous tensor for compiled code; a number n becomes an empty (n + 1, 0) one."""
+    """Return a contiguous tensor for compiled code; a number n becomes shape (n + 1, 0)."""
     if isinstance(x, np.ndarray):
         return torch.from_numpy(np.ascontiguousarray(x))
     return x.contiguous() if torch.is_tensor(x) else torch.empty(x + 1, 0)
@@ -194,7 +197,7 @@ def _carrier(x):
 
 def _variables_of(function, example):
     """Return the variables that a function reads."""
-    read = {}
+    read: dict[int, keras.Variable] = {}
 
     class Reading(keras.StatelessScope):
         def get_current_value(self, variable):

@@ -1,4 +1,4 @@
-"""R-Drop's loss from two hidden states of each token, with one matrix of logits for each."""
+"""R-Drop's loss from the hidden states of two passes, with one matrix of logits per pass."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from typing import Any
 
 import torch
 
-from keras_transformer.backend.torch.cross_entropy import chunk_rows, real_tokens, workspace
+from keras_transformer.backend.torch.cross_entropy import (
+    at_all_places,
+    chunk_rows,
+    real_tokens,
+    workspace,
+)
 from keras_transformer.backend.torch.matrix_products import product
 
 
@@ -28,7 +33,7 @@ class ProjectedRDrop(torch.autograd.Function):
         label_smoothing: float,
         alpha: float,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the loss and the likelihood (N,); replace the logits by their gradients."""
+        """Return the loss and the negative log-likelihood (N,); replace logits by gradients."""
         size, vocab_size = len(labels_N), len(table_VD)
         buffer = workspace.take(2 * size * vocab_size, hidden_2ND)
         logits_2NV = buffer[: 2 * size * vocab_size].view(2, size, vocab_size)
@@ -54,8 +59,8 @@ class ProjectedRDrop(torch.autograd.Function):
                 terms -= (odds[k] * terms).sum(-1, keepdim=True)
                 torch.mul(odds[k], terms, out=gradients[k]).add_(apart, alpha=sign).mul_(alpha / 4)
                 gradients[k].add_(odds[k], alpha=0.5).sub_(label_smoothing / vocab_size / 2)
-                places = torch.arange(len(terms), device=terms.device), labels_N[part]
-                gradients[k][places] -= (1 - label_smoothing) / 2
+                label_indices = torch.arange(len(terms), device=terms.device), labels_N[part]
+                gradients[k][label_indices] -= (1 - label_smoothing) / 2
             logits_2NV[:, part] = gradients
         if any(ctx.needs_input_grad):
             ctx.save_for_backward(hidden_2ND, table_VD)
@@ -89,16 +94,11 @@ def projected_r_drop(
     label_smoothing: float,
     alpha: float,
     pad_id: int,
-) -> list[torch.Tensor]:
+) -> tuple[torch.Tensor, ...]:
     """Kernel of `backend.projected_r_drop`; on a CPU it also skips padding in products."""
     hidden_2ND = hidden_2BTD.reshape(2, -1, hidden_2BTD.shape[-1])
     labels_N, real_M = real_tokens(labels_BT, pad_id)
     if real_M is not None:
         hidden_2ND, labels_N = hidden_2ND.index_select(1, real_M), labels_N[real_M]
     results = ProjectedRDrop.apply(hidden_2ND, table_VD, labels_N, label_smoothing, alpha)
-    if real_M is None:
-        return [x.view(labels_BT.shape) for x in results]
-    return [
-        x.new_zeros(labels_BT.numel()).index_copy(0, real_M, x).view(labels_BT.shape)
-        for x in results
-    ]
+    return at_all_places(results, labels_BT, real_M)

@@ -20,7 +20,10 @@ class NotRecordableError(RuntimeError):
 
 
 class Recorder:
-    """A recorder of functions as CUDA graphs, which share the memory of intermediate results."""
+    """A recorder of functions as CUDA graphs, which share the memory of intermediate results.
+
+    It also keeps the recorded searches of a GPU, up to a limit of number and size.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -29,7 +32,7 @@ class Recorder:
         self._constants = _Constants()
 
     def forget(self, owner: int) -> None:
-        """Drop what is recorded for a `RecordedSearch` of this id."""
+        """Drop all recorded searches of the `RecordedSearch` with this id."""
         for key in list(self.kept):
             if key[0] == owner:
                 self.kept.pop(key, None)
@@ -70,7 +73,7 @@ class Recorder:
         """Run a function, capture it as a CUDA graph, and return the function that replays it."""
         current, side = torch.cuda.current_stream(), torch.cuda.Stream()
         side.wait_stream(current)
-        # A first run makes what is made only once, such as constants and copies of weights.
+        # A first run makes the constants and copies of weights, which must not be in the graph.
         with torch.cuda.stream(side), self._constants:
             function()
         current.wait_stream(side)
@@ -98,14 +101,14 @@ def recorder_of(device: int) -> Recorder:
 
 
 class _Constants(TorchFunctionMode):
-    """A maker of tensors on the GPU that caches those of arrays: graphs cannot copy them."""
+    """A mode that caches tensors made from arrays: a CUDA graph cannot copy them to the GPU."""
 
     def __init__(self):
         super().__init__()
         self._kept = {}
 
     def __torch_function__(self, function, types, arguments=(), options=None):
-        """Call a function of PyTorch, or return the same tensor without a copy to the GPU."""
+        """Call a function of PyTorch; a tensor from an array that was seen before is cached."""
         options = options or {}
         makes = function in (torch.as_tensor, torch.tensor) and len(arguments) == 1
         if not makes or torch.is_tensor(arguments[0]):

@@ -47,8 +47,8 @@ FAMILIES: dict[str, Family] = {
     for kind, family in home.FAMILIES.items()
 }
 
-# Families whose model has another class than is usual for its `model_type`. The keys are pairs of
-# a `model_type` and the name of our class.
+# Families of checkpoints whose model class is not the usual one of their `model_type`. The keys are
+# pairs of a `model_type` and a class name of `transformers`, the first one in `architectures`.
 VARIANTS: dict[tuple[str, str], Family] = bart_classifier.VARIANTS | t5_encoder.VARIANTS
 
 __all__ = ["FAMILIES", "VARIANTS", "Family", "Rule"]

@@ -1,7 +1,8 @@
-"""Map of BART, Marian (OPUS-MT), Pegasus, M2M-100, NLLB-200 and mBART-50 checkpoints."""
+"""Map of BART, Marian (OPUS-MT), Pegasus, M2M-100, NLLB-200 and mBART-50, and shared parts."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,13 +19,17 @@ from keras_transformer.hub.families.family import (
 from keras_transformer.hub.families.fields import (
     ACTIVATIONS,
     OF_SIDES,
+    PAIR_NAMES,
     SIDE_NAMES,
+    SIDE_SIZES,
     SIDE_SYNONYMS,
     activation,
     flag,
     pair_tokens,
     rate,
+    read_same,
     size,
+    write_same,
 )
 from keras_transformer.hub.families.general_fields import ENCODER_DECODER
 from keras_transformer.models import Transformer
@@ -44,16 +49,16 @@ _MARIAN_FIELDS = _FIELDS | dict(
     **pair_tokens(58100, 58100, 0),
 )
 _PEGASUS_FIELDS = _FIELDS | pair_tokens(0, 0, 1)
-FIELDS = _FIELDS | dict(max_position_embeddings=size())  # positions are weights
+FIELDS = _FIELDS | dict(max_position_embeddings=size())  # required, because positions are weights
 _MBART_FIELDS = FIELDS | pair_tokens(1, None, 2)
 _M2M_FIELDS = _FIELDS | dict(activation_function=activation("relu"), scale_embedding=flag(True))
 
-NAMES = SIDE_NAMES | dict(
-    source_vocab_size="vocab_size",
-    target_vocab_size="vocab_size",
+_SAME = SIDE_SIZES | dict(
     scale_embeddings="scale_embedding",
     max_length="max_position_embeddings",
+    tie_output="tie_word_embeddings",
 )
+NAMES = SIDE_NAMES | _SAME | {f"{x}_vocab_size": "vocab_size" for x in ("source", "target")}
 _CLASSES = dict(marian="Marian", pegasus="Pegasus", m2m_100="M2M100", mbart="MBart", bart="Bart")
 _START = "decoder_start_token_id"
 _ENDS = ("ForConditionalGeneration", "MTModel", "Model")
@@ -69,7 +74,7 @@ def _config(
     shared: bool = True,
     config_class: type[TransformerConfig] = TransformerConfig,
     **family: Any,
-):
+) -> TransformerConfig:
     """Return our config, with the fields that all of these families share."""
     # Without a tied output, each side may have a table of its own.
     has_own = not theirs["tie_word_embeddings"] and not {_ENCODER, _DECODER}.isdisjoint(names)
@@ -77,21 +82,11 @@ def _config(
         source_vocab_size=theirs["vocab_size"],
         target_vocab_size=target_vocab_size or theirs["vocab_size"],
         share_embeddings=shared and not has_own,
-        d_model=theirs["d_model"],
-        d_ff=theirs["encoder_ffn_dim"],
-        decoder_d_ff=theirs["decoder_ffn_dim"],
-        num_encoder_layers=theirs["encoder_layers"],
-        num_decoder_layers=theirs["decoder_layers"],
-        num_heads=theirs["encoder_attention_heads"],
-        num_decoder_heads=theirs["decoder_attention_heads"],
-        dropout=theirs["dropout"],
         activation=ACTIVATIONS[theirs["activation_function"]],
-        scale_embeddings=theirs["scale_embedding"],
-        max_length=theirs["max_position_embeddings"],
         epsilon=1e-5,
-        tie_output=theirs["tie_word_embeddings"],
         pad_id=token_id(theirs, "pad_token_id"),
         eos_id=token_ids(theirs, "eos_token_id"),
+        **read_same(theirs, _SAME),
         **family,
     )
 
@@ -159,94 +154,86 @@ def _pegasus_config(theirs, names):
     )
 
 
-def _file(config: TransformerConfig) -> dict[str, Any]:
-    """Return the fields of `config.json` that all of these families share."""
+def write_sides(config: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of `config.json` that these families and Whisper share.
+
+    Args:
+        config: Our config.
+        names: Fields of our config and the fields of theirs that have the same value.
+    """
     decoder = config.decoder_sizes
-    return dict(
+    return write_same(config, {**names, **PAIR_NAMES}) | dict(
         is_encoder_decoder=True,
-        vocab_size=config.source_vocab_size,
-        d_model=config.d_model,
-        encoder_ffn_dim=config.d_ff,
         decoder_ffn_dim=decoder["d_ff"],
-        encoder_layers=config.num_encoder_layers,
-        decoder_layers=config.num_decoder_layers,
-        encoder_attention_heads=config.num_heads,
         decoder_attention_heads=decoder["num_heads"],
-        dropout=config.dropout,
         attention_dropout=0.0,
         activation_dropout=0.0,
         activation_function=their_activation(config.activation),
-        scale_embedding=config.scale_embeddings,
-        max_position_embeddings=config.max_length,
-        tie_word_embeddings=config.tie_output,
-        pad_token_id=config.pad_id,
-        eos_token_id=config.eos_id,
-        decoder_start_token_id=config.bos_id,
     )
 
 
-def _marian_file(config):
-    return _file(config) | dict(
-        architectures=["MarianMTModel"],
-        decoder_vocab_size=config.target_vocab_size,
-        share_encoder_decoder_embeddings=config.share_embeddings,
-        forced_eos_token_id=config.eos_id,
-    )
+def file_of(config: TransformerConfig, kind: str) -> dict[str, Any]:
+    """Return the `config.json` of one of these families, without `model_type`."""
+    end = "MTModel" if kind == "marian" else "ForConditionalGeneration"
+    theirs = write_sides(config, _SAME)
+    theirs |= dict(architectures=[_CLASSES[kind] + end], vocab_size=config.source_vocab_size)
+    if kind != "m2m_100":
+        theirs["forced_eos_token_id"] = config.eos_id
+    if kind == "marian":
+        theirs["decoder_vocab_size"] = config.target_vocab_size
+        theirs["share_encoder_decoder_embeddings"] = config.share_embeddings
+    if kind == "mbart":
+        theirs["add_final_layer_norm"] = True
+    return theirs
 
 
-def _pegasus_file(config):
-    return _file(config) | dict(
-        architectures=["PegasusForConditionalGeneration"], forced_eos_token_id=config.eos_id
-    )
-
-
-def _m2m_file(config):
-    architectures = ["M2M100ForConditionalGeneration"]
-    return _file(config) | dict(architectures=architectures)
-
-
-def bart_file(config: TransformerConfig) -> dict[str, Any]:
-    """Return the `config.json` of a BART, without `model_type`."""
-    architectures = ["BartForConditionalGeneration"]
-    return _file(config) | dict(architectures=architectures, forced_eos_token_id=config.eos_id)
-
-
-def _mbart_file(config):
-    return _file(config) | dict(
-        architectures=["MBartForConditionalGeneration"],
-        forced_eos_token_id=config.eos_id,
-        add_final_layer_norm=True,
-    )
-
-
-def _attention(ours: str, theirs: str, heads: int, cross: bool = False) -> list[Rule]:
+def _attention(
+    ours: str, theirs: str, heads: int, key_bias: bool, cross: bool = False
+) -> list[Rule]:
     query, key, value = (f"{theirs}.{name}_proj" for name in "qkv")
     rules = dense(f"{ours}/output", f"{theirs}.out_proj")
+    parts, fused = [query, key, value], f"{ours}/query_key_value"
     if cross:
         rules += dense(f"{ours}/query", query)
-        return rules + dense(f"{ours}/key_value", key, value, heads=(heads,) * 2)
-    return rules + dense(f"{ours}/query_key_value", query, key, value, heads=(heads,) * 3)
+        parts, fused = [key, value], f"{ours}/key_value"
+    fused_heads = (heads,) * len(parts)
+    biases = tuple(f"{x}.bias" if key_bias or x != key else None for x in parts)
+    rules += dense(fused, *parts, bias=False, heads=fused_heads)
+    return [*rules, Rule(f"{fused}/bias", biases, heads=fused_heads)]
 
 
-def rules_of(config: TransformerConfig) -> list[Rule]:
-    """Return the rules of BART, Marian, Pegasus, M2M-100, NLLB-200 and mBART-50."""
+def blocks(config: Any, key_bias: bool = True) -> list[Rule]:
+    """Return the rules of the blocks of both sides.
+
+    Args:
+        config: Our config.
+        key_bias: Whether their keys have a bias; if not, ours is set to zero. A bias of the keys
+            adds the same number to all scores of a query, so it never changes the attention.
+    """
     rules = []
-    sides = dict(encoder=config.num_encoder_layers, decoder=config.num_decoder_layers)
-    for side, layers in sides.items():
-        attention, heads = "attention", config.num_heads
+    for side in ("encoder", "decoder"):
+        layers, attention, heads = config.num_encoder_layers, "attention", config.num_heads
         if side == "decoder":
-            attention, heads = "self_attention", config.decoder_sizes["num_heads"]
+            layers, attention = config.num_decoder_layers, "self_attention"
+            heads = config.decoder_sizes["num_heads"]
         for i in range(layers):
             ours, theirs = f"{side}/block_{i}", f"model.{side}.layers.{i}"
-            rules += _attention(f"{ours}/{attention}", f"{theirs}.self_attn", heads)
+            rules += _attention(f"{ours}/{attention}", f"{theirs}.self_attn", heads, key_bias)
             rules += norm(f"{ours}/{attention}_norm/norm", f"{theirs}.self_attn_layer_norm")
             if side == "decoder":
                 path, name = f"{ours}/cross_attention", f"{theirs}.encoder_attn"
-                rules += _attention(path, name, heads, cross=True)
+                rules += _attention(path, name, heads, key_bias, cross=True)
                 rules += norm(f"{path}_norm/norm", f"{name}_layer_norm")
             rules += dense(f"{ours}/feed_forward/hidden", f"{theirs}.fc1")
             rules += dense(f"{ours}/feed_forward/output", f"{theirs}.fc2")
             rules += norm(f"{ours}/feed_forward_norm/norm", f"{theirs}.final_layer_norm")
+    return rules
+
+
+def rules_of(config: TransformerConfig) -> list[Rule]:
+    """Return the rules of BART, Marian, Pegasus, M2M-100, NLLB-200 and mBART-50."""
+    rules = blocks(config)
+    for side in ("encoder", "decoder"):
         if config.norm_first:
             rules += norm(f"{side}/norm", f"model.{side}.layer_norm")
         embedding = "source_embedding" if side == "encoder" else "target_embedding"
@@ -267,7 +254,7 @@ def rules_of(config: TransformerConfig) -> list[Rule]:
 
 
 ALIASES = {_ENCODER: (_SHARED,), _DECODER: (_SHARED,), "lm_head.weight": (_SHARED, _DECODER)}
-# Ignored tensors: a table that no side reads, computed positions, a number in older files.
+# Ignored tensors: a table that neither side reads, sinusoids, a version number in older files.
 UNUSED = (_SHARED, "embed_positions.weight", "embed_positions.weights", "coder.version")
 # Without a tied output, `transformers` (5.23) ties none of these tables.
 _MARIAN_UNTIED = {_ENCODER: _SHARED, _DECODER: _SHARED}
@@ -278,7 +265,7 @@ FAMILIES = {
         Transformer,
         config,
         rules_of,
-        file,
+        functools.partial(file_of, kind=kind),
         ALIASES,
         UNUSED,
         prefix="model.",
@@ -288,11 +275,11 @@ FAMILIES = {
         names=NAMES,
         architectures=tuple(_CLASSES[kind] + end for end in _ENDS),
     )
-    for kind, config, file, fields in (
-        ("marian", _marian_config, _marian_file, _MARIAN_FIELDS),
-        ("pegasus", _pegasus_config, _pegasus_file, _PEGASUS_FIELDS),
-        ("m2m_100", _m2m_config, _m2m_file, _M2M_FIELDS),
-        ("mbart", _mbart_config, _mbart_file, _MBART_FIELDS),
-        ("bart", bart_config, bart_file, FIELDS),
+    for kind, config, fields in (
+        ("marian", _marian_config, _MARIAN_FIELDS),
+        ("pegasus", _pegasus_config, _PEGASUS_FIELDS),
+        ("m2m_100", _m2m_config, _M2M_FIELDS),
+        ("mbart", _mbart_config, _MBART_FIELDS),
+        ("bart", bart_config, FIELDS),
     )
 }

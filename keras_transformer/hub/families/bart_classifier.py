@@ -7,8 +7,8 @@ from keras_transformer.hub.families.encoders import FIELDS
 from keras_transformer.hub.families.family import Family, Rule, dense
 from keras_transformer.hub.families.fields import SIDE_SYNONYMS, rate
 from keras_transformer.hub.families.label_names import (
+    label_fields,
     labels_of,
-    problem_fields,
     problem_type_of,
 )
 from keras_transformer.models import TransformerClassifier, TransformerClassifierConfig
@@ -33,12 +33,10 @@ def _config(theirs, names):
 
 
 def _config_file(config):
-    return bart.bart_file(config) | dict(
+    return bart.file_of(config, "bart") | dict(
         architectures=[_CLASS],
-        id2label={str(i): name for i, name in enumerate(config.labels)},
-        label2id={name: i for i, name in enumerate(config.labels)},
         classifier_dropout=config.head_dropout,
-        **problem_fields(config.problem_type, len(config.labels)),
+        **label_fields(config.labels, config.problem_type),
     )
 
 

@@ -175,20 +175,13 @@ def _rules(config: BERTConfig, kind: str) -> list[Rule]:
     return rules + NAMES[kind].rules(config)
 
 
-def _aliases(kind):
-    bias = NAMES[kind].output_bias
-    decoder = f"{bias.removesuffix('bias')}decoder"
-    table = f"{PREFIXES[kind]}.embeddings.word_embeddings.weight"
-    return {f"{decoder}.weight": (table,), f"{decoder}.bias": (bias,)}
-
-
 FAMILIES = {
     kind: Family(
         BERT,
         functools.partial(_config, kind=kind),
         functools.partial(_rules, kind=kind),
         functools.partial(_config_file, kind=kind),
-        aliases=_aliases(kind),
+        aliases=NAMES[kind].decoder_aliases(f"{prefix}.embeddings.word_embeddings.weight"),
         unused=(
             "embeddings.position_ids",
             # The weights of a pooler: not all heads have one.

@@ -40,11 +40,11 @@ NAMES = Names(
     classifier="classifier",
     sizes=BERT_SIZES
     | dict(
-        max_position_embeddings="max_length",
-        position_buckets="num_buckets",
-        max_relative_positions="max_distance",
-        conv_kernel_size="convolution",
-        cls_dropout="head_dropout",
+        max_length="max_position_embeddings",
+        num_buckets="position_buckets",
+        max_distance="max_relative_positions",
+        convolution="conv_kernel_size",
+        head_dropout="cls_dropout",
     ),
 )
 _LAYER = BERT_LAYER | {
@@ -154,10 +154,7 @@ FAMILIES = {
         _config,
         _rules,
         _config_file,
-        aliases={
-            "cls.predictions.decoder.weight": ("deberta.embeddings.word_embeddings.weight",),
-            "cls.predictions.decoder.bias": ("cls.predictions.bias",),
-        },
+        aliases=NAMES.decoder_aliases("deberta.embeddings.word_embeddings.weight"),
         unused=(
             "embeddings.position_ids",
             "embeddings.position_embeddings.weight",

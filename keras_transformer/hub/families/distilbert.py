@@ -20,13 +20,13 @@ NAMES = Names(
     classifier="classifier",
     sizes=dict(
         vocab_size="vocab_size",
-        dim="d_model",
-        hidden_dim="d_ff",
-        n_layers="num_layers",
-        n_heads="num_heads",
-        max_position_embeddings="max_length",
+        d_model="dim",
+        d_ff="hidden_dim",
+        num_layers="n_layers",
+        num_heads="n_heads",
+        max_length="max_position_embeddings",
         dropout="dropout",
-        seq_classif_dropout="head_dropout",
+        head_dropout="seq_classif_dropout",
     ),
 )
 _LAYER = {
@@ -38,8 +38,8 @@ _LAYER = {
     "feed_forward_norm/norm": "output_layer_norm",
 }
 _SIZES = ("vocab_size", "dim", "hidden_dim", "n_layers", "n_heads", "max_position_embeddings")
-_SHARED = ("is_encoder_decoder", "tie_word_embeddings", "architectures", "id2label", "num_labels")
-_SHARED += ("problem_type",)
+_SHARED: tuple[str, ...] = ("is_encoder_decoder", "tie_word_embeddings", "architectures")
+_SHARED += ("id2label", "num_labels", "problem_type")
 _FIELDS = {name: FIELDS[name] for name in _SHARED} | dict.fromkeys(_SIZES, size())
 _FIELDS |= dict(activation=activation("gelu"), dropout=rate(0.1), seq_classif_dropout=rate(0.2))
 
@@ -82,7 +82,7 @@ FAMILIES = {
         prefix="distilbert.",
         fields=_FIELDS,
         also_read=("pad_token_id",),
-        harmless=("sinusoidal_pos_embds",),  # the first values of a table that the weights have
+        harmless=("sinusoidal_pos_embds",),  # initializes a table that is in the weights
         synonyms=dict(
             hidden_size="dim", num_attention_heads="n_heads", num_hidden_layers="n_layers"
         ),

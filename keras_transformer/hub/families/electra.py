@@ -22,9 +22,9 @@ NAMES = Names(
     replaced=("discriminator_predictions.dense", "discriminator_predictions.dense_prediction"),
     sizes=BERT_SIZES
     | dict(
-        max_position_embeddings="max_length",
-        type_vocab_size="num_types",
-        classifier_dropout="head_dropout",
+        max_length="max_position_embeddings",
+        num_types="type_vocab_size",
+        head_dropout="classifier_dropout",
     ),
 )
 _FIELDS = FIELDS | dict(
@@ -76,6 +76,6 @@ FAMILIES = {
         also_read=("pad_token_id",),
         # Fields of a head that this model lacks.
         harmless=("summary_type", "summary_use_proj", "summary_activation"),
-        names=NAMES.of_ours | dict(num_types="type_vocab_size", d_embedding="embedding_size"),
+        names=NAMES.of_ours | {"d_embedding": "embedding_size"},
     )
 }

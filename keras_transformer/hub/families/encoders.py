@@ -17,12 +17,14 @@ from keras_transformer.hub.families.fields import (
     mapping,
     positive,
     rate,
+    read_same,
     size,
+    write_same,
 )
 from keras_transformer.hub.families.general_fields import ONE_STACK
 from keras_transformer.hub.families.label_names import (
+    label_fields,
     labels_of,
-    problem_fields,
     problem_type_of,
 )
 from keras_transformer.models.encoder_only import EncoderConfig
@@ -30,7 +32,7 @@ from keras_transformer.models.problems import PROBLEM_TYPES
 
 HEADS = {  # suffix of an architecture's name -> our head
     "ForMaskedLM": "masked_lm",
-    "ForPreTraining": "pretraining",  # ELECTRA's: "replaced_tokens"
+    "ForPreTraining": "pretraining",  # of ELECTRA: "replaced_tokens"
     "ForNextSentencePrediction": "next_sentence",
     "ForSequenceClassification": "sequence_classification",
     "ForTokenClassification": "token_classification",
@@ -72,15 +74,15 @@ FIELDS = (
         ),
     )
 )
-BERT_SIZES = {  # field of a `config.json` -> ours, of the same value
-    "vocab_size": "vocab_size",
-    "hidden_size": "d_model",
-    "intermediate_size": "d_ff",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-    "hidden_dropout_prob": "dropout",
-    "layer_norm_eps": "epsilon",
-}
+BERT_SIZES = dict(  # ours -> theirs, of the same value
+    vocab_size="vocab_size",
+    d_model="hidden_size",
+    d_ff="intermediate_size",
+    num_layers="num_hidden_layers",
+    num_heads="num_attention_heads",
+    dropout="hidden_dropout_prob",
+    epsilon="layer_norm_eps",
+)
 BERT_LAYER = {  # part of our block -> its names in BERT's layers; several are fused
     "attention/query_key_value": "attention.self.query attention.self.key attention.self.value",
     "attention/output": "attention.output.dense",
@@ -113,7 +115,7 @@ class Names:
         next_sentence: Dense layer of the next-sentence head. None: there is no such head.
         pairs: Which of the heads "pretraining" and "next_sentence" the family has.
         replaced: The two dense layers of the head "replaced_tokens". None: there is no such head.
-        sizes: Maps fields of a `config.json` to fields of our config with the same value.
+        sizes: Maps fields of our config to fields of a `config.json` with the same value.
     """
 
     family: str
@@ -131,7 +133,7 @@ class Names:
     def of_ours(self) -> dict[str, str]:
         """Map from fields of our config to their fields."""
         more = dict(activation="hidden_act", head="architectures", labels="id2label")
-        return TOKEN_NAMES | more | {ours: name for name, ours in self.sizes.items()}
+        return TOKEN_NAMES | more | dict(self.sizes)
 
     @property
     def heads(self) -> dict[str, str]:
@@ -148,10 +150,9 @@ class Names:
     def fields(self, theirs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
         """Return the sizes, the head and the labels as fields of our config."""
         head = self._head(theirs["architectures"], set(names))
-        sizes = {ours: theirs[name] for name, ours in self.sizes.items()}
-        labels = labels_of(theirs)
         problem = problem_type_of(theirs) if head == "sequence_classification" else None
-        return sizes | dict(head=head, labels=labels, problem_type=problem)
+        facts = dict(head=head, labels=labels_of(theirs), problem_type=problem)
+        return read_same(theirs, self.sizes) | facts
 
     def _head(self, architectures, names):
         """Return the head that a checkpoint's architecture names, else the head of its weights."""
@@ -183,19 +184,20 @@ class Names:
 
     def config_file(self, config: EncoderConfig) -> dict[str, Any]:
         """Return sizes, head and labels as fields of a `config.json`; the inverse of `fields`."""
-        if config.head not in self.heads:
-            raise ValueError(f"head must be one of {sorted(self.heads)}, got {config.head!r}")
+        require(config.head in self.heads, "head", config.head, f"one of {sorted(self.heads)}")
         if config.window is not None:
             raise ValueError(
                 f"window must be None: the checkpoint format has no window, got {config.window}"
             )
-        sizes = {name: getattr(config, ours) for name, ours in self.sizes.items()}
-        return sizes | dict(
+        return write_same(config, self.sizes) | dict(
             architectures=[self.heads[config.head]],
-            id2label={str(i): name for i, name in enumerate(config.labels)},
-            label2id={name: i for i, name in enumerate(config.labels)},
-            **problem_fields(config.problem_type, len(config.labels)),
+            **label_fields(config.labels, config.problem_type),
         )
+
+    def decoder_aliases(self, table: str) -> dict[str, tuple[str, ...]]:
+        """Return the aliases of the masked LM head's projection, whose weight is a token table."""
+        decoder = f"{self.output_bias.removesuffix('bias')}decoder"
+        return {f"{decoder}.weight": (table,), f"{decoder}.bias": (self.output_bias,)}
 
     def rules(self, config: EncoderConfig) -> list[Rule]:
         """Return the rules of the weights of a config's head."""
@@ -238,7 +240,7 @@ def embeddings(
         path, name = f"embedding/{ours}", f"{prefix}.embeddings.{name}"
         if ours == "norm":
             rules += norm(path, name)
-        elif ours != "types" or getattr(config, "num_types", 0):
+        elif ours != "types" or getattr(config, "num_types", 0) > 0:
             rules += table(path, name)
     return rules
 

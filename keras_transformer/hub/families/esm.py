@@ -21,7 +21,7 @@ NAMES = Names(
     bare_pooler="esm.pooler.dense",
     pooler="classifier.dense",
     classifier="classifier.out_proj",
-    sizes=BERT_SIZES | {"max_position_embeddings": "max_length"},
+    sizes=BERT_SIZES | {"max_length": "max_position_embeddings"},
 )
 _LAYER = BERT_LAYER | {
     "attention_norm/norm": "attention.LayerNorm",

@@ -14,6 +14,7 @@ from keras_transformer.config import require
 from keras_transformer.hub.families import general_fields
 from keras_transformer.hub.families.fields import ACTIVATIONS, Field, complete
 from keras_transformer.layers.head_groups import fuse, unfuse
+from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.system.foreign_fields import FieldTable
 
 
@@ -28,12 +29,13 @@ class Rule:
         layout: "same"; "transposed"; "row": theirs has an additional first axis of size 1;
             "convolution": channels are first in theirs and last in ours; "plus_one": ours is
             theirs plus one.
-        heads: Number of heads of each projection that ours fuses (`layers.head_groups`); theirs
-            are one tensor a projection, or all side by side in one. (): ours is not fused.
-        share: (number, count): ours is this one of `count` equal parts of theirs along the first
-            axis. The rules of the parts must follow each other.
-        orders: For each of `theirs`, the index there of each of our features, or None for the same
-            order. (): the same order everywhere.
+        heads: Number of heads of each projection that ours fuses (`layers.head_groups`). The
+            checkpoint has one tensor per projection, or one in which all are concatenated. (): ours
+            is not fused.
+        share: (number, count): ours is part `number`, from 0, of `count` equal parts of theirs
+            along the first axis. The rules of the parts must be consecutive, in order.
+        orders: For each of `theirs`, the index in it of each of our features; None: the same order.
+            (): the same order in all.
     """
 
     ours: str
@@ -73,17 +75,17 @@ class Rule:
                     raise ValueError(f"{name} must have the shape {expected}, got {part.shape}")
             part = np.split(part, count)[number] if count > 1 else part
             parts[name] = self._ours(part)
-        for name, order in zip(self.theirs, self.orders, strict=False):
-            if order is not None:
-                parts[name] = parts[name][..., order]
+        for theirs, order in zip(self.theirs, self.orders, strict=False):
+            if theirs is not None and order is not None:
+                parts[theirs] = parts[theirs][..., order]
         first = parts[self.names[0]]
-        parts = [np.zeros_like(first) if name is None else parts[name] for name in self.theirs]
+        arrays = [np.zeros_like(first) if name is None else parts[name] for name in self.theirs]
         if not self.heads:
-            return parts[0]
-        if len(parts) == 1:
+            return arrays[0]
+        if len(arrays) == 1:
             ends = np.cumsum(self.heads)[:-1] * first.shape[-1] // sum(self.heads)
-            parts = np.split(first, ends, axis=-1)
-        return fuse(parts, self.heads[-1])
+            arrays = np.split(first, ends, axis=-1)
+        return fuse(arrays, self.heads[-1])
 
     def give(self, value: np.ndarray) -> dict[str, np.ndarray]:
         """Return the checkpoint's tensors by name, made from our weight."""
@@ -124,8 +126,8 @@ class Family:
             config.
         rules: Function from our config to the rules of all weights.
         config_file: Function from our config to their `config.json` without `model_type`.
-        aliases: Maps names of tensors that may repeat another one to the names which that one can
-            have.
+        aliases: Maps the name of a tensor that may be a copy of another one to the possible names
+            of that one.
         unused: Suffixes of names to ignore: tensors that are not weights, such as tables of
             sinusoids, or weights that no model uses.
         heads: Names of the weights of all heads. Those of a head that the model does not have are
@@ -147,7 +149,7 @@ class Family:
         architectures: Names of classes in `transformers` whose weights fit. (): any.
     """
 
-    model: type
+    model: type[ConfiguredModel]
     config: Callable[[Mapping[str, Any], Iterable[str]], Any]
     rules: Callable[[Any], list[Rule]]
     config_file: Callable[[Any], dict[str, Any]]
@@ -182,7 +184,7 @@ class Family:
         complete(theirs, general_fields.FIELDS)
         if self.architectures and "architectures" not in self.fields:
             names = theirs.get("architectures") or self.architectures[:1]
-            known = {name.lower() for name in self.architectures}  # LLaMA's was LLaMAForCausalLM
+            known = {name.lower() for name in self.architectures}  # older: LLaMAForCausalLM
             is_known = isinstance(names, list | tuple) and str(names[0]).lower() in known
             require(is_known, "architectures", names, f"one of {self.architectures}")
         return complete(theirs, self.fields, self.synonyms)
@@ -253,8 +255,8 @@ def their_activation(name: str) -> str:
 def only(theirs: Mapping[str, Any], **accepted: Any) -> None:
     """Raise ValueError if a field is present and has another value than the accepted one."""
     for name, value in accepted.items():
-        if theirs.get(name, value) != value:
-            raise ValueError(f"{name} must be {value!r}, got {theirs[name]!r}")
+        stated = theirs.get(name, value)
+        require(stated == value, name, stated, repr(value))
 
 
 def token_id(theirs: Mapping[str, Any], *names: str) -> int:

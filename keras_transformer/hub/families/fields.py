@@ -29,27 +29,27 @@ TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id")
 # Fields of encoder-decoders.
 PAIR_TOKENS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
 TOKEN_NAMES = {"pad_id": TOKENS[0], "bos_id": TOKENS[1], "eos_id": TOKENS[2]}  # ours -> theirs
-SIDE_NAMES = dict(  # ours -> theirs
+PAIR_NAMES = TOKEN_NAMES | {"bos_id": PAIR_TOKENS[1]}
+SIDE_SIZES = dict(  # ours -> theirs, of the same value
+    d_model="d_model",
     d_ff="encoder_ffn_dim",
     decoder_d_ff="decoder_ffn_dim",
     num_heads="encoder_attention_heads",
     num_decoder_heads="decoder_attention_heads",
     num_encoder_layers="encoder_layers",
     num_decoder_layers="decoder_layers",
-    activation="activation_function",
-    pad_id="pad_token_id",
-    bos_id="decoder_start_token_id",
-    eos_id="eos_token_id",
+    dropout="dropout",
 )
+SIDE_NAMES = SIDE_SIZES | PAIR_NAMES | {"activation": "activation_function"}
 SIDE_SYNONYMS = dict(
     num_attention_heads="encoder_attention_heads",
     hidden_size="d_model",
     num_hidden_layers="encoder_layers",
 )
 REQUIRED = object()
-LAYERS = ("n_layer", "n_layers", "num_layers", "num_hidden_layers", "num_decoder_layers")
-LAYERS += ("encoder_layers", "decoder_layers")
-MOST_LAYERS = 1000  # lists of layers are made before the weights show how many there are
+LAYERS: tuple[str, ...] = ("n_layer", "n_layers", "num_layers", "num_hidden_layers")
+LAYERS += ("num_decoder_layers", "encoder_layers", "decoder_layers")
+MOST_LAYERS = 1000  # a limit, because lists of layers are made before weights are read
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,16 @@ def complete(
         if isinstance(values.get(name), int):
             require(values[name] <= MOST_LAYERS, name, values[name], f"at most {MOST_LAYERS}")
     return {**theirs, **values}
+
+
+def read_same(theirs: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return fields of our config that have the values of theirs; `names` maps ours to theirs."""
+    return {ours: theirs[name] for ours, name in names.items()}
+
+
+def write_same(config: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return their fields with the values of our config; the inverse of `read_same`."""
+    return {name: getattr(config, ours) for ours, name in names.items()}
 
 
 def is_size(value: Any) -> bool:

@@ -16,10 +16,18 @@ from keras_transformer.hub.families.family import (
     token_id,
     token_ids,
 )
-from keras_transformer.hub.families.fields import TOKENS, Field, exactly, mapping
+from keras_transformer.hub.families.fields import (
+    TOKEN_NAMES,
+    TOKENS,
+    Field,
+    exactly,
+    mapping,
+    read_same,
+    write_same,
+)
 from keras_transformer.hub.families.gemma_fields import FIELDS, LATER
 from keras_transformer.hub.families.general_fields import ONE_STACK
-from keras_transformer.hub.families.llama import NAMES
+from keras_transformer.hub.families.llama import NAMES, SAME
 from keras_transformer.hub.families.rotary_fields import (
     ROTARY,
     longest_of,
@@ -34,6 +42,7 @@ from keras_transformer.hub.families.window_fields import (
 )
 from keras_transformer.models import Gemma, GemmaConfig
 
+_SAME = SAME | {"logit_cap": "final_logit_softcapping"}
 _OF_IMAGES = (
     "vision_config",
     "mm_tokens_per_image",
@@ -42,29 +51,21 @@ _OF_IMAGES = (
 
 
 def _read(theirs, theta, scaling, every, **fields):
-    """Return our config; each layer whose number is a multiple of `every` has no window."""
+    """Return our config; unless there are `layer_types`, every `every`-th layer has no window."""
     count, scalar = theirs["num_hidden_layers"], theirs["query_pre_attn_scalar"]
     usual = [bool((i + 1) % every) for i in range(count)]
     window, layers = read_windows(theirs, usual)
     return GemmaConfig(
-        vocab_size=theirs["vocab_size"],
-        d_model=theirs["hidden_size"],
-        d_ff=theirs["intermediate_size"],
-        num_layers=count,
-        num_heads=theirs["num_attention_heads"],
-        num_kv_heads=theirs["num_key_value_heads"],
-        head_dim=theirs["head_dim"],
         theta=theta,
         scaling=scaling,
         window=window,
         window_layers=layers,
         query_scale=None if scalar == theirs["head_dim"] else scalar**-0.5,
-        logit_cap=theirs["final_logit_softcapping"],
-        epsilon=theirs["rms_norm_eps"],
         max_length=longest_of(theirs, scaling),
         pad_id=token_id(theirs, "pad_token_id", "eos_token_id"),
         bos_id=token_id(theirs, "bos_token_id", "eos_token_id"),
         eos_id=token_ids(theirs, "eos_token_id"),
+        **read_same(theirs, _SAME),
         **fields,
     )
 
@@ -80,7 +81,7 @@ def _gemma2(theirs, names):
 
 
 def _gemma3(theirs, names):
-    """Return our config; blocks with and without a window differ in their rotary positions."""
+    """Return our config; blocks with and without a window have different rotary rates."""
     rotary = theirs["rope_parameters"] or {}
     for name in (SLIDING, FULL):
         is_object = rotary.get(name) is None or isinstance(rotary[name], Mapping)
@@ -111,24 +112,12 @@ def _with_images(theirs, names):
 
 def _file(config, kind, **fields):
     """Return the `config.json` of a Gemma; `kind` is the beginning of its class's name."""
-    return dict(
+    return write_same(config, _SAME | TOKEN_NAMES) | dict(
         architectures=[f"{kind}ForCausalLM"],
-        vocab_size=config.vocab_size,
-        hidden_size=config.d_model,
-        intermediate_size=config.d_ff,
-        num_hidden_layers=config.num_layers,
-        num_attention_heads=config.num_heads,
-        num_key_value_heads=config.num_kv_heads,
-        head_dim=config.head_dim,
         hidden_activation="gelu_pytorch_tanh",
-        rms_norm_eps=config.epsilon,
         tie_word_embeddings=True,
         query_pre_attn_scalar=round((config.query_scale or config.head_dim**-0.5) ** -2),
-        final_logit_softcapping=config.logit_cap,
         attn_logit_softcapping=config.attention_cap,
-        pad_token_id=config.pad_id,
-        bos_token_id=config.bos_id,
-        eos_token_id=config.eos_id,
         **rotary_fields(config.theta, config.scaling, config.max_length),
         **window_fields(config),
         **fields,
@@ -201,8 +190,7 @@ def _family(
         free=frozenset({"dropout"}),
         prefix="model.",
         fields=fields,
-        names=NAMES
-        | dict(query_scale="query_pre_attn_scalar", logit_cap="final_logit_softcapping"),
+        names=NAMES | _SAME | {"query_scale": "query_pre_attn_scalar"},
         architectures=tuple(f"{name}{end}" for end in _ENDS),
         **options,
     )
@@ -233,7 +221,7 @@ FAMILIES = {
         ONE_STACK | {"text_config": mapping(), "tie_word_embeddings": exactly(True)},
         also_read=TOKENS,
         harmless=_OF_IMAGES,
-        part=(  # names of the text model, in the order in which they are tried
+        part=(  # prefixes of the text model in checkpoints, and those of the rules; tried in order
             ("language_model.model.", "model."),
             ("language_model.lm_head.", "lm_head."),
             ("model.language_model.", "model."),

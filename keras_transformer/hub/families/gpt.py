@@ -21,8 +21,10 @@ from keras_transformer.hub.families.fields import (
     flag,
     positive,
     rate,
+    read_same,
     size,
     token,
+    write_same,
 )
 from keras_transformer.hub.families.general_fields import ONE_STACK
 from keras_transformer.models import GPT, GPTConfig
@@ -45,34 +47,27 @@ _FIELDS = (
     )
 )
 _SUMMARY = ("type", "use_proj", "activation", "proj_to_labels")
-_NAMES = TOKEN_NAMES | dict(
+_SAME = dict(  # ours -> theirs, of the same value
+    vocab_size="vocab_size",
     d_model="n_embd",
     d_ff="n_inner",
     num_layers="n_layer",
     num_heads="n_head",
     dropout="resid_pdrop",
-    activation="activation_function",
     epsilon="layer_norm_epsilon",
     max_length="n_positions",
+    tie_output="tie_word_embeddings",
 )
 
 
 def _config(theirs, names):
     """Return our config of a GPT-2."""
     return GPTConfig(
-        vocab_size=theirs["vocab_size"],
-        d_model=theirs["n_embd"],
-        d_ff=theirs["n_inner"] or 4 * theirs["n_embd"],
-        num_layers=theirs["n_layer"],
-        num_heads=theirs["n_head"],
-        dropout=theirs["resid_pdrop"],
         activation=ACTIVATIONS[theirs["activation_function"]],
-        epsilon=theirs["layer_norm_epsilon"],
-        max_length=theirs["n_positions"],
-        tie_output=theirs["tie_word_embeddings"],
         pad_id=token_id(theirs, "pad_token_id", "eos_token_id"),
         bos_id=token_id(theirs, "bos_token_id", "eos_token_id"),
         eos_id=token_ids(theirs, "eos_token_id"),
+        **read_same(theirs, _SAME),
     )
 
 
@@ -80,23 +75,11 @@ def _config_file(config):
     """Return the `config.json` of a GPT-2."""
     if not config.use_bias:
         raise ValueError("use_bias must be True for GPT-2, got False")
-    return dict(
+    return write_same(config, _SAME | TOKEN_NAMES) | dict(
         architectures=["GPT2LMHeadModel"],
-        vocab_size=config.vocab_size,
-        n_embd=config.d_model,
-        n_inner=config.d_ff,
-        n_layer=config.num_layers,
-        n_head=config.num_heads,
-        n_positions=config.max_length,
-        resid_pdrop=config.dropout,
         embd_pdrop=config.dropout,
         attn_pdrop=0.0,
         activation_function=their_activation(config.activation),
-        layer_norm_epsilon=config.epsilon,
-        tie_word_embeddings=config.tie_output,
-        pad_token_id=config.pad_id,
-        bos_token_id=config.bos_id,
-        eos_token_id=config.eos_id,
     )
 
 
@@ -141,7 +124,7 @@ FAMILIES = {
             num_attention_heads="n_head",
             num_hidden_layers="n_layer",
         ),
-        names=_NAMES,
+        names=_SAME | TOKEN_NAMES | {"activation": "activation_function"},
         architectures=("GPT2LMHeadModel", "GPT2Model"),
     )
 }

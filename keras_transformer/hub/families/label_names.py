@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keras_transformer.config import require
@@ -15,7 +15,7 @@ MOST_LABELS = 1 << 20
 def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of a classifier's classes in the order of their numbers."""
     if not theirs["id2label"]:
-        count = theirs["num_labels"]  # names are made before the weights show how many there are
+        count = theirs["num_labels"]  # limited, because names are made before weights are read
         require(count <= MOST_LABELS, "num_labels", count, f"at most {MOST_LABELS}")
         return tuple(f"LABEL_{i}" for i in range(theirs["num_labels"]))
     names = theirs["id2label"]
@@ -25,10 +25,11 @@ def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def problem_type_of(theirs: Mapping[str, Any]) -> str | None:
-    """Return a classifier's `problem_type`, as its own program interprets the file.
+    """Return a classifier's `problem_type`, as `transformers` or sentence-transformers reads it.
 
-    For one label, the activation in the config of a cross-encoder (sentence-transformers) decides.
-    For several labels, a sigmoid decides too; the usual identity does not, it only means logits.
+    A cross-encoder of sentence-transformers names an activation. With one label, it decides: the
+    identity means regression. With several labels, a sigmoid means several labels per text, unless
+    the file states a `problem_type`; other activations have no effect.
 
     Raises:
         ValueError: If the activation is not supported.
@@ -47,9 +48,14 @@ def problem_type_of(theirs: Mapping[str, Any]) -> str | None:
     return stated or (MULTI if activation == "Sigmoid" else None)
 
 
-def problem_fields(problem_type: str | None, num_labels: int) -> dict[str, Any]:
-    """Return the fields of a `config.json` for a problem type; the inverse of `problem_type_of`."""
-    if num_labels != 1 or problem_type != REGRESSION:
-        return {"problem_type": problem_type}
-    identity = "torch.nn.modules.linear.Identity"
-    return {"problem_type": problem_type, "sentence_transformers": {"activation_fn": identity}}
+def label_fields(labels: Sequence[str], problem_type: str | None) -> dict[str, Any]:
+    """Return the fields that `labels_of` and `problem_type_of` read, and `label2id`."""
+    fields: dict[str, Any] = dict(
+        id2label={str(i): name for i, name in enumerate(labels)},
+        label2id={name: i for i, name in enumerate(labels)},
+        problem_type=problem_type,
+    )
+    if len(labels) == 1 and problem_type == REGRESSION:
+        identity = "torch.nn.modules.linear.Identity"
+        fields["sentence_transformers"] = {"activation_fn": identity}
+    return fields

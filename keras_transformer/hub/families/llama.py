@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from typing import Any
 
@@ -24,8 +25,10 @@ from keras_transformer.hub.families.fields import (
     flag,
     mapping,
     positive,
+    read_same,
     size,
     token,
+    write_same,
 )
 from keras_transformer.hub.families.general_fields import ONE_STACK
 from keras_transformer.hub.families.rotary_fields import (
@@ -56,17 +59,25 @@ SHARED_FIELDS = (
         eos_token_id=token(2),
     )
 )
-NAMES = TOKEN_NAMES | dict(  # ours -> theirs, of all relatives
+SAME = dict(  # ours -> theirs, of the same value in all relatives
+    vocab_size="vocab_size",
     d_model="hidden_size",
     d_ff="intermediate_size",
     num_layers="num_hidden_layers",
     num_heads="num_attention_heads",
     num_kv_heads="num_key_value_heads",
+    head_dim="head_dim",
     epsilon="rms_norm_eps",
-    theta="rope_theta",
-    rotary_dim="partial_rotary_factor",
-    window="sliding_window",
-    max_length="max_position_embeddings",
+)
+NAMES = (
+    SAME
+    | TOKEN_NAMES
+    | dict(
+        theta="rope_theta",
+        rotary_dim="partial_rotary_factor",
+        window="sliding_window",
+        max_length="max_position_embeddings",
+    )
 )
 _NO_ROPE_LAYERS = Field(
     "a list of 0 and 1, or null",
@@ -127,54 +138,37 @@ def read_config(
         head_dim = theirs["head_dim"] or theirs["hidden_size"] // theirs["num_attention_heads"]
         fields["rotary_dim"] = read_rotary_dim(theirs, head_dim, rotary_share)
     return LLaMAConfig(
-        vocab_size=theirs["vocab_size"],
-        d_model=theirs["hidden_size"],
-        d_ff=theirs["intermediate_size"],
-        num_layers=theirs["num_hidden_layers"],
-        num_heads=theirs["num_attention_heads"],
-        num_kv_heads=theirs["num_key_value_heads"],
-        head_dim=theirs["head_dim"],
         theta=theta,
         scaling=scaling,
-        epsilon=theirs["rms_norm_eps"],
         max_length=longest_of(theirs, scaling),
         tie_output=theirs["tie_word_embeddings"],
         pad_id=token_id(theirs, "pad_token_id", "eos_token_id"),
         bos_id=token_id(theirs, "bos_token_id", "eos_token_id"),
         eos_id=token_ids(theirs, "eos_token_id"),  # Llama 3 lists several
+        **read_same(theirs, SAME),
         **fields,
     )
 
 
-def write_config(config: LLaMAConfig, kind: str, **fields: Any) -> dict[str, Any]:
-    """Return the `config.json` of a LLaMA or a relative, without `model_type`.
-
-    Args:
-        config: Our config.
-        kind: Name of the family in the names of its classes, such as "Qwen2".
-        fields: Further fields of the file in this family.
-    """
+def _file(config, kind, more):
+    """Return the `config.json` of a LLaMA or a relative, see `family`."""
     head_dim = config.head_dim or config.d_model // config.num_heads
     share = (config.rotary_dim or head_dim) / head_dim
-    return dict(
+    return write_same(config, SAME | TOKEN_NAMES) | dict(
         architectures=[f"{kind}ForCausalLM"],
         hidden_act="silu",
-        vocab_size=config.vocab_size,
-        hidden_size=config.d_model,
-        intermediate_size=config.d_ff,
-        num_hidden_layers=config.num_layers,
-        num_attention_heads=config.num_heads,
         num_key_value_heads=config.num_kv_heads or config.num_heads,
         head_dim=head_dim,
-        rms_norm_eps=config.epsilon,
         tie_word_embeddings=config.tie_output,
         attention_dropout=0.0,
-        pad_token_id=config.pad_id,
-        bos_token_id=config.bos_id,
-        eos_token_id=config.eos_id,
         **rotary_fields(config.theta, config.scaling, config.max_length, share),
-        **fields,
+        **more(config),
     )
+
+
+def bias_field(config: LLaMAConfig) -> dict[str, Any]:
+    """Return the field of the bias of the projections to queries, keys and values."""
+    return dict(attention_bias=config.qkv_bias)
 
 
 def rules_of(
@@ -231,25 +225,26 @@ def _order(config, num_heads):
     return np.concatenate([i * head_dim + np.array(of_head) for i in range(num_heads)])
 
 
-def family(name: str, read: Any, write: Any, fields: Any, rules: Any = rules_of) -> Family:
-    """Return the family of a relative of LLaMA, from the functions of `Family`.
+def family(name: str, read: Any, more: Any, fields: Any, rules: Any = rules_of) -> Family:
+    """Return the family of a relative of LLaMA.
 
     Args:
         name: Name of the family in the names of its classes, such as "Qwen2".
-        read, write, fields, rules: See `Family`.
+        read, fields, rules: See `Family`.
+        more: Function from our config to the fields of a `config.json` that not all relatives have.
     """
     return Family(
         LLaMA,
         read,
         rules,
-        write,
+        functools.partial(_file, kind=name, more=more),
         aliases={"lm_head.weight": ("model.embed_tokens.weight",)},
         unused=(".rotary_emb.inv_freq",),
         free=frozenset({"dropout", "num_kv_heads", "head_dim"}),
         prefix="model.",
         fields=fields,
         also_read=(*TOKENS, *ROTARY),
-        # Number of parts of a product, and fields that `transformers` does not check.
+        # The first splits matrix products; the second names fields that `transformers` ignores.
         harmless=("pretraining_tp", "ignore_keys_at_rope_validation"),
         names=NAMES,
         architectures=tuple(f"{name}{end}" for end in ("ForCausalLM", "Model")),
@@ -286,29 +281,20 @@ def _smollm3(theirs, names):
     )
 
 
-def _smollm3_file(config):
-    """Return the `config.json` of a SmolLM3."""
+def _smollm3_fields(config):
     rotates = [int(i not in config.no_rotary) for i in range(config.num_layers)]
-    return write_config(
-        config,
-        "SmolLM3",
-        attention_bias=config.qkv_bias,
+    return dict(
         no_rope_layers=rotates,
         use_sliding_window=config.window is not None,
+        **bias_field(config),
         **window_fields(config),
     )
 
 
-def _llama_file(config):
-    return write_config(config, "Llama", attention_bias=config.qkv_bias)
-
-
-def _mistral_file(config):
-    return write_config(config, "Mistral", sliding_window=config.window)
-
-
 FAMILIES = {
-    "llama": family("Llama", _llama, _llama_file, FIELDS["llama"]),
-    "mistral": family("Mistral", _mistral, _mistral_file, FIELDS["mistral"]),
-    "smollm3": family("SmolLM3", _smollm3, _smollm3_file, FIELDS["smollm3"]),
+    "llama": family("Llama", _llama, bias_field, FIELDS["llama"]),
+    "mistral": family(
+        "Mistral", _mistral, lambda x: dict(sliding_window=x.window), FIELDS["mistral"]
+    ),
+    "smollm3": family("SmolLM3", _smollm3, _smollm3_fields, FIELDS["smollm3"]),
 }

@@ -22,7 +22,7 @@ NAMES = Names(
     bare_pooler="mpnet.pooler.dense",
     pooler="classifier.dense",
     classifier="classifier.out_proj",
-    sizes=BERT_SIZES | {"relative_attention_num_buckets": "num_buckets"},
+    sizes=BERT_SIZES | {"num_buckets": "relative_attention_num_buckets"},
 )
 _LAYER = BERT_LAYER | {
     "attention/query_key_value": "attention.attn.q attention.attn.k attention.attn.v",
@@ -68,10 +68,7 @@ FAMILIES = {
         _config,
         _rules,
         _config_file,
-        aliases={
-            "lm_head.decoder.weight": ("mpnet.embeddings.word_embeddings.weight",),
-            "lm_head.decoder.bias": ("lm_head.bias",),
-        },
+        aliases=NAMES.decoder_aliases("mpnet.embeddings.word_embeddings.weight"),
         unused=(
             "embeddings.position_ids",
             # The weights of a pooler: not all heads have one.

@@ -10,10 +10,10 @@ import functools
 from keras_transformer.hub.families.fields import exactly, flag, positive, size, token
 from keras_transformer.hub.families.llama import (
     SHARED_FIELDS,
+    bias_field,
     family,
     read_config,
     rules_of,
-    write_config,
 )
 
 FIELDS = SHARED_FIELDS | dict(
@@ -53,12 +53,12 @@ def _read(theirs, names):
     return read_config(theirs, rotary_share=1.0, window=theirs["sliding_window"])
 
 
-def _file(config):
+def _fields(config):
     fields = dict(sliding_window=config.window)
     original = (config.scaling or {}).get("original_max_position_embeddings")
     if original is not None:
         fields["original_max_position_embeddings"] = original
-    return write_config(config, "Phi3", **fields)
+    return fields
 
 
 def _glm(theirs, names):
@@ -66,13 +66,9 @@ def _glm(theirs, names):
     return read_config(theirs, rotary_share=0.5, qkv_bias=theirs["attention_bias"])
 
 
-def _glm_file(config):
-    return write_config(config, "Glm", attention_bias=config.qkv_bias)
-
-
 _RULES = functools.partial(rules_of, joined=("qkv", "gate_up"))
 _GLM_RULES = functools.partial(rules_of, joined=("gate_up",), interleaved=True)
 FAMILIES = {
-    "phi3": family("Phi3", _read, _file, FIELDS, _RULES),
-    "glm": family("Glm", _glm, _glm_file, GLM_FIELDS, _GLM_RULES),
+    "phi3": family("Phi3", _read, _fields, FIELDS, _RULES),
+    "glm": family("Glm", _glm, bias_field, GLM_FIELDS, _GLM_RULES),
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from keras_transformer.hub.families.fields import count, exactly, flag, size, token
 from keras_transformer.hub.families.llama import (
     SHARED_FIELDS,
+    bias_field,
     family,
     read_config,
-    write_config,
 )
 from keras_transformer.hub.families.window_fields import (
     layer_types,
@@ -48,21 +48,11 @@ def _qwen3(theirs, names):
     return read_config(theirs, qk_norm=True, qkv_bias=bias, output_bias=bias, **_windows(theirs))
 
 
-def _file(config, kind, **fields):
-    windows = window_fields(config)
-    windows |= dict(use_sliding_window=config.window is not None)
-    return write_config(config, kind, **windows, **fields)
-
-
-def _qwen2_file(config):
-    return _file(config, "Qwen2")
-
-
-def _qwen3_file(config):
-    return _file(config, "Qwen3", attention_bias=config.qkv_bias)
+def _qwen2_fields(config):
+    return window_fields(config) | dict(use_sliding_window=config.window is not None)
 
 
 FAMILIES = {
-    "qwen2": family("Qwen2", _qwen2, _qwen2_file, FIELDS["qwen2"]),
-    "qwen3": family("Qwen3", _qwen3, _qwen3_file, FIELDS["qwen3"]),
+    "qwen2": family("Qwen2", _qwen2, _qwen2_fields, FIELDS["qwen2"]),
+    "qwen3": family("Qwen3", _qwen3, lambda x: _qwen2_fields(x) | bias_field(x), FIELDS["qwen3"]),
 }

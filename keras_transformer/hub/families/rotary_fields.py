@@ -25,7 +25,7 @@ def read_rotary_dim(theirs: Mapping[str, Any], head_dim: int, default: float) ->
         ValueError: If `partial_rotary_factor` is out of range.
     """
     name = "partial_rotary_factor"
-    fields = theirs | (theirs["rope_scaling"] or theirs["rope_parameters"] or {})
+    fields = {**theirs, **(theirs["rope_scaling"] or theirs["rope_parameters"] or {})}
     share = fields.get(name, default)
     require(is_number(share) and 0 < share <= 1, name, share, "a number above 0 and at most 1")
     return None if share == 1 else int(head_dim * share)
@@ -54,8 +54,7 @@ def read_rotary(
     theta = positive(default_theta).read("rope_theta", {**theirs, **parameters})
     parameters.pop("rope_theta", None)
     part = parameters.pop("partial_rotary_factor", theirs.get("partial_rotary_factor"))
-    if not partial and part not in (None, 1):
-        raise ValueError(f"partial_rotary_factor must be 1, got {part!r}")
+    require(partial or part in (None, 1), "partial_rotary_factor", part, "1")
     kind = parameters.pop("rope_type", parameters.get("type", "default"))
     parameters.pop("type", None)
     if kind == "default":

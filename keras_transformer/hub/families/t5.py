@@ -17,29 +17,40 @@ from keras_transformer.hub.families.family import (
 )
 from keras_transformer.hub.families.fields import (
     ACTIVATIONS,
+    PAIR_NAMES,
     PAIR_TOKENS,
-    TOKEN_NAMES,
     Field,
     activation,
     flag,
     positive,
     rate,
+    read_same,
     size,
     token,
+    write_same,
 )
 from keras_transformer.hub.families.general_fields import ENCODER_DECODER
 from keras_transformer.models import T5, T5Config, T5EncoderConfig
 
-NAMES = TOKEN_NAMES | dict(
-    num_encoder_layers="num_layers",
+_SAME = dict(  # ours -> theirs, of the same value
+    vocab_size="vocab_size",
+    d_model="d_model",
+    d_ff="d_ff",
+    num_heads="num_heads",
+    head_dim="d_kv",
     num_buckets="relative_attention_num_buckets",
     max_distance="relative_attention_max_distance",
-    head_dim="d_kv",
     dropout="dropout_rate",
     epsilon="layer_norm_epsilon",
-    activation="feed_forward_proj",
-    max_length="n_positions",
-    bos_id="decoder_start_token_id",
+)
+NAMES = (
+    _SAME
+    | PAIR_NAMES
+    | dict(
+        num_encoder_layers="num_layers",
+        activation="feed_forward_proj",
+        max_length="n_positions",
+    )
 )
 SYNONYMS = dict(
     hidden_size="d_model",
@@ -79,35 +90,8 @@ def fields_of(feed_forward: str) -> dict[str, Field]:
     )
 
 
-def _config(theirs, names):
-    """Return our config of a T5."""
-    gated, name = feed_forward_of(theirs)
-    return T5Config(
-        vocab_size=theirs["vocab_size"],
-        d_model=theirs["d_model"],
-        d_ff=theirs["d_ff"],
-        num_encoder_layers=theirs["num_layers"],
-        num_decoder_layers=theirs["num_decoder_layers"] or theirs["num_layers"],
-        num_heads=theirs["num_heads"],
-        head_dim=theirs["d_kv"],
-        num_buckets=theirs["relative_attention_num_buckets"],
-        max_distance=theirs["relative_attention_max_distance"],
-        positions_by_layer=theirs["model_type"] == "umt5",
-        dropout=theirs["dropout_rate"],
-        activation=ACTIVATIONS[name],
-        gated=gated,
-        tie_output="lm_head.weight" not in set(names) and not _is_untied(theirs),
-        scale_output=_scales_output(theirs),
-        epsilon=theirs["layer_norm_epsilon"],
-        max_length=theirs["n_positions"],
-        pad_id=token_id(theirs, "pad_token_id"),
-        bos_id=token_id(theirs, "decoder_start_token_id", "pad_token_id"),
-        eos_id=token_ids(theirs, "eos_token_id"),
-    )
-
-
-def feed_forward_of(theirs: Mapping[str, Any]) -> tuple[bool, str]:
-    """Return whether the feed-forward has a gate, and its activation.
+def read_shared(theirs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of our config that a T5 and its encoder alone share.
 
     `is_gated_act` and `dense_act_fn`, which `transformers` derives, take precedence.
     """
@@ -116,7 +100,26 @@ def feed_forward_of(theirs: Mapping[str, Any]) -> tuple[bool, str]:
         name = "gelu_new"
     if theirs["is_gated_act"] is not None:
         gated = theirs["is_gated_act"]
-    return bool(gated), theirs["dense_act_fn"] or name
+    return read_same(theirs, _SAME) | dict(
+        positions_by_layer=theirs["model_type"] == "umt5",
+        activation=ACTIVATIONS[theirs["dense_act_fn"] or name],
+        gated=bool(gated),
+        max_length=theirs["n_positions"],
+        pad_id=token_id(theirs, "pad_token_id"),
+    )
+
+
+def _config(theirs, names):
+    """Return our config of a T5."""
+    return T5Config(
+        num_encoder_layers=theirs["num_layers"],
+        num_decoder_layers=theirs["num_decoder_layers"] or theirs["num_layers"],
+        tie_output="lm_head.weight" not in set(names) and not _is_untied(theirs),
+        scale_output=_scales_output(theirs),
+        bos_id=token_id(theirs, "decoder_start_token_id", "pad_token_id"),
+        eos_id=token_ids(theirs, "eos_token_id"),
+        **read_shared(theirs),
+    )
 
 
 def _is_untied(theirs):
@@ -136,34 +139,24 @@ def _scales_output(theirs):
     return bool(theirs.get("scale_decoder_outputs", theirs["tie_word_embeddings"] is not False))
 
 
-def feed_forward_name(config: T5Config | T5EncoderConfig) -> str:
-    """Return the `feed_forward_proj` of a model."""
+def write_shared(config: T5Config | T5EncoderConfig) -> dict[str, Any]:
+    """Return the fields of a `config.json` that a T5 and its encoder alone share."""
     name = their_activation(config.activation)
-    name = "gelu" if config.gated and name == "gelu_new" else name
-    return f"gated-{name}" if config.gated else name
+    if config.gated:
+        name = "gated-gelu" if name == "gelu_new" else f"gated-{name}"
+    return write_same(config, _SAME) | dict(feed_forward_proj=name, pad_token_id=config.pad_id)
 
 
 def _config_file(config):
     """Return the `config.json` of a T5 or UMT5."""
     kind = "UMT5" if config.positions_by_layer else "T5"
-    return dict(
+    return write_shared(config) | dict(
         architectures=[f"{kind}ForConditionalGeneration"],
         is_encoder_decoder=True,
-        vocab_size=config.vocab_size,
-        d_model=config.d_model,
-        d_ff=config.d_ff,
         num_layers=config.num_encoder_layers,
         num_decoder_layers=config.num_decoder_layers,
-        num_heads=config.num_heads,
-        d_kv=config.head_dim,
-        relative_attention_num_buckets=config.num_buckets,
-        relative_attention_max_distance=config.max_distance,
-        dropout_rate=config.dropout,
-        feed_forward_proj=feed_forward_name(config),
         tie_word_embeddings=config.tie_output,
         scale_decoder_outputs=config.scale_output,
-        layer_norm_epsilon=config.epsilon,
-        pad_token_id=config.pad_id,
         decoder_start_token_id=config.bos_id,
         eos_token_id=config.eos_id,
     )

@@ -26,22 +26,24 @@ from keras_transformer.hub.families.fields import (
     mapping,
     positive,
     rate,
+    read_same,
     size,
+    write_same,
 )
 from keras_transformer.hub.families.label_names import (
+    label_fields,
     labels_of,
-    problem_fields,
     problem_type_of,
 )
 from keras_transformer.models import ViT, ViTConfig
 
 
 def _sides(default: int) -> Field:
-    def fits(value):
+    def are_sides(value):
         sides = value if isinstance(value, list) and len(value) == 2 else [value]
         return all(map(is_size, sides))
 
-    return Field("a whole number of at least 1, or a list of two", fits, default)
+    return Field("a whole number of at least 1, or a list of two", are_sides, default)
 
 
 _SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
@@ -58,6 +60,16 @@ _FIELDS = {name: size() for name in _SIZES} | dict(
     id2label=mapping(),
     num_labels=size(2),
     problem_type=FIELDS["problem_type"],
+)
+_SAME = dict(  # ours -> theirs, of the same value
+    num_channels="num_channels",
+    d_model="hidden_size",
+    d_ff="intermediate_size",
+    num_layers="num_hidden_layers",
+    num_heads="num_attention_heads",
+    dropout="hidden_dropout_prob",
+    qkv_bias="qkv_bias",
+    epsilon="layer_norm_eps",
 )
 # Maps architectures to the distillation, and to whether there is a classifier.
 _CLASSES = {
@@ -99,8 +111,7 @@ def _config(theirs, names, kind):
     """Return our config of a ViT or DeiT."""
     patch = theirs["patch_size"]
     if isinstance(patch, list):
-        if patch[0] != patch[1]:
-            raise ValueError(f"patch_size must be one number, got {patch}")
+        require(patch[0] == patch[1], "patch_size", patch, "one number")
         patch = patch[0]
     known = [*_CLASSES[kind]]
     number = next((i for name, i in _HEADS.items() if name in set(names)), -1)
@@ -113,16 +124,9 @@ def _config(theirs, names, kind):
         problem_type=None if bare else problem_type_of(theirs),
         image_size=theirs["image_size"],
         patch_size=patch,
-        num_channels=theirs["num_channels"],
-        d_model=theirs["hidden_size"],
-        d_ff=theirs["intermediate_size"],
-        num_layers=theirs["num_hidden_layers"],
-        num_heads=theirs["num_attention_heads"],
-        dropout=theirs["hidden_dropout_prob"],
         activation=ACTIVATIONS[theirs["hidden_act"]],
-        qkv_bias=theirs["qkv_bias"],
-        epsilon=theirs["layer_norm_eps"],
         distillation=distillation,
+        **read_same(theirs, _SAME),
     )
 
 
@@ -133,23 +137,13 @@ def _config_file(config, kind):
     require(len(classes) > 0, "distillation", config.distillation, "that of the kind of checkpoint")
     labels = [f"LABEL_{i}" for i in range(config.num_classes)]
     height, width = config.image_size
-    return dict(
+    return write_same(config, _SAME) | dict(
         architectures=classes,
-        id2label={str(i): label for i, label in enumerate(labels)},
-        label2id={label: i for i, label in enumerate(labels)},
-        **problem_fields(config.problem_type, len(labels)),
+        **label_fields(labels, config.problem_type),
         image_size=height if height == width else [height, width],
         patch_size=config.patch_size,
-        num_channels=config.num_channels,
-        hidden_size=config.d_model,
-        intermediate_size=config.d_ff,
-        num_hidden_layers=config.num_layers,
-        num_attention_heads=config.num_heads,
-        hidden_dropout_prob=config.dropout,
         attention_probs_dropout_prob=0.0,
         hidden_act=their_activation(config.activation),
-        qkv_bias=config.qkv_bias,
-        layer_norm_eps=config.epsilon,
     )
 
 
@@ -192,16 +186,8 @@ FAMILIES = {
         # Fields of a pooler and of a head that this model lacks.
         harmless=("pooler_act", "pooler_output_size", "encoder_stride"),
         names={"number of patches": "number of patches by image_size and patch_size"}
-        | dict(
-            num_classes="id2label",
-            d_model="hidden_size",
-            d_ff="intermediate_size",
-            num_layers="num_hidden_layers",
-            num_heads="num_attention_heads",
-            dropout="hidden_dropout_prob",
-            activation="hidden_act",
-            epsilon="layer_norm_eps",
-        ),
+        | _SAME
+        | dict(num_classes="id2label", activation="hidden_act"),
     )
     for kind in _CLASSES
 }

@@ -13,10 +13,10 @@ FULL, SLIDING = "full_attention", "sliding_attention"
 def layer_types() -> Field:
     """Return the field for the kind of attention of each layer."""
 
-    def fits(value):
+    def are_kinds(value):
         return isinstance(value, list) and all(kind in (FULL, SLIDING) for kind in value)
 
-    return Field(f"a list of {FULL!r} and {SLIDING!r}, or null", fits, None)
+    return Field(f"a list of {FULL!r} and {SLIDING!r}, or null", are_kinds, None)
 
 
 def read_windows(

@@ -17,9 +17,9 @@ from keras_transformer.serving.turns import Turns
 from keras_transformer.serving.waiting import TooLargeError
 from keras_transformer.system.extras import missing
 
-MOST_BYTES = 1_000_000_000  # memory of a reader
-MOST_SECONDS = 20  # processor time of a reader
-LETTERS = 50  # a file's texts may have this many characters per allowed text, with tags
+MOST_BYTES = 1_000_000_000  # memory of a reader's process
+MOST_SECONDS = 20  # processor time of a reader's process
+LETTERS = 50  # allowed characters of all texts of a file, tags included, for each allowed text
 COMMAND = (sys.executable, "-I", str(Path(__file__).parent))
 
 
@@ -31,7 +31,8 @@ class Readers:
     process that is thrown away.
 
     Args:
-        most_texts: Maximum number of texts in a file, and of `LETTERS` characters in all of them.
+        most_texts: Maximum number of texts in a file. Together they may have `LETTERS` times as
+            many characters.
         processes: Maximum number of processes at the same time, in which clients take turns.
     """
 
@@ -48,7 +49,7 @@ class Readers:
 
         Raises:
             ValueError: If the file is not of this type.
-            TooLargeError: If it holds too much, or takes too long or too much memory.
+            TooLargeError: If it has too many texts or characters, or takes too much time or memory.
             ImportError: If a library is missing.
         """
         answer, _ = await self._run(reader, content, None)

@@ -21,7 +21,7 @@ if __package__:
 else:  # run by `__main__`, without the package
     paragraphs, text_places = map(importlib.import_module, ("paragraphs", "text_places"))
 
-MOST_UNPACKED = 200_000_000  # bytes
+MOST_UNPACKED = 200_000_000  # maximum bytes of all files in the archive
 MOST_TAGS = 2_000_000  # a tag takes up to some hundred bytes of memory
 TYPES = "[Content_Types].xml"
 # Ends of the content types of the parts of Office Open XML that hold text.
@@ -33,6 +33,7 @@ _TEXT_TYPES = re.compile(
     r"|ms-office\.(chartex|drawingml\.diagramDrawing))\+xml",
     re.IGNORECASE,
 )
+# Slide masters and layouts, and OpenDocument's styles, which hold its master pages.
 _MASTER = re.compile(r".*(slideMaster|slideLayout)\+xml|.*styles\.xml", re.IGNORECASE)
 # Types of relationships to parts that may hold text but are not read, and names for them.
 _UNREAD = {
@@ -50,13 +51,13 @@ _BROKEN = (
 
 
 def read(content: bytes) -> tuple[list[str], list[str]]:
-    """Return the HTML of each text, with a numbered span for each of its parts.
+    """Return the HTML of each text, with a numbered span for each differently formatted run.
 
     Returns:
-        The texts, and names of other parts of the document that have words.
+        The texts, and the names of the parts of the document that hold text but are not translated.
 
     Raises:
-        ValueError: If the content is no document of this kind, or too large.
+        ValueError: If the content is not a document of this kind, or is too large.
     """
     document = _Document(content)
     return [text_places.marked(x) for x in document.texts()], sorted(document.left())
@@ -71,7 +72,7 @@ def filled(content: bytes, texts: list[str]) -> bytes:
 
 
 class _Document:
-    """An office document, taken apart.
+    """An office document: the files of its archive, and the XML trees of those that hold text.
 
     Raises:
         ValueError: See `read`.
@@ -140,7 +141,7 @@ class _Document:
         return names
 
     def _has_properties(self, data):
-        """Return whether a file of properties has a title, a subject or keywords."""
+        """Return whether a file of properties has any of `_PROPERTIES`."""
         try:
             tree = etree.fromstring(data, self._parser)
         except etree.XMLSyntaxError:

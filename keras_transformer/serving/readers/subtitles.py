@@ -32,9 +32,9 @@ class _Text:
 
     begin: int
     end: int
-    lead: str = ""
-    marked: str = ""
-    trail: str = ""
+    lead: str = ""  # marks before the text
+    marked: str = ""  # the text as HTML with numbered tags
+    trail: str = ""  # marks after it
     tags: list[tuple[str, str]] = field(default_factory=list)  # opening and closing tag, by number
 
 
@@ -75,7 +75,7 @@ def _read(content):
         while end > begin + 1 and not lines[end - 1].strip():
             end -= 1
         starts = [i for i in range(begin + 1, end) if _begins(lines, i, begin + 1)]
-        for first, last in zip(starts, [*starts[1:], end], strict=False):  # may be empty
+        for first, last in zip(starts, [*starts[1:], end], strict=False):  # `starts` may be empty
             text = _taken_apart(lines, first, last, is_web)
             if any(map(str.isalpha, re.sub("<[^<>]*>|&[a-z]+;", "", text.marked))):
                 texts.append(text)
@@ -94,7 +94,7 @@ def _taken_apart(lines, begin, end, is_web):
     for token in _TOKENS.finditer(source):
         if token.start() > place:
             tokens.append(("text", source[place : token.start()]))
-        kind = token.lastgroup
+        kind = token.lastgroup or "text"
         if kind == "tag" and _WHOLE.match(token[0]):
             kind = "mark"
         elif kind == "dash":  # the mark of a speaker, if only tags precede it
@@ -120,7 +120,8 @@ def _taken_apart(lines, begin, end, is_web):
 
 def _as_html(tokens, tags, is_web):
     """Return tokens as HTML with numbered tags, and append the original tags to `tags`."""
-    parts, opened = [], []
+    parts: list[str] = []
+    opened: list[tuple[str, int]] = []
     for kind, raw in tokens:
         if kind == "text":
             parts.append(raw if is_web else html.escape(raw, quote=False))
@@ -140,9 +141,9 @@ def _as_html(tokens, tags, is_web):
 
 
 def _closes(opening, tag):
-    name = re.match(r"[<{]\\?([a-z]+)", opening, re.IGNORECASE)[1].lower()
+    names = re.findall(r"^[<{]\\?([a-z]+)", opening.lower())
     end = re.match(r"(?:</([a-z]+)|\{\\?([ibus])0\})", tag, re.IGNORECASE)
-    return end is not None and name == (end[1] or end[2]).lower()
+    return end is not None and names == [(end[1] or end[2]).lower()]
 
 
 def _restored(place, translation, is_web):
@@ -168,7 +169,8 @@ def _wrapped(text, lines):
     tag = r"<[^<>]*>|\{[^{}]*\}"
     words = [(x, len(re.sub(tag, "", x))) for x in re.findall(rf"(?:{tag}|\S)+", text)]
     target = sum(width + 1 for _, width in words) / lines
-    result, length = [[]], 0.0
+    result: list[list[str]] = [[]]
+    length = 0.0
     for word, width in words:
         if result[-1] and length + width / 2 > target and len(result) < lines:
             result.append([])

@@ -28,14 +28,18 @@ _NAMESPACES = {
 }  # fmt: skip
 _PREFIXES = {uri: prefix for prefix, uris in _NAMESPACES.items() for uri in uris}
 
-WORDS = frozenset(["w:t", "a:t"])
+WORDS = frozenset(["w:t", "a:t"])  # elements that hold words
+# Elements whose words are not translated, and the names under which they are reported.
 LEFT = dict.fromkeys(["w:del", "w:moveFrom", "text:tracked-changes"], "deleted text")
 LEFT |= dict.fromkeys(["w:rt", "text:ruby-text"], "ruby")
+# Elements that may lie between two parts of a word.
 NOTHING = frozenset(["w:proofErr", "w:lastRenderedPageBreak", "text:soft-page-break"])
+# Elements that are not read, nor anything inside them.
 HIDDEN = frozenset(LEFT) | frozenset(
     ["w:pPr", "w:rPr", "a:rPr", "text:note-citation", "text:script"]
 )
-_LANGUAGE = frozenset(["lang", "altLang", "dirty", "err", "noProof", "proofErr"])  # no format
+# Attributes and elements of a run's properties that do not change its format.
+_LANGUAGE = frozenset(["lang", "altLang", "dirty", "err", "noProof", "proofErr"])
 _PARTS = re.compile(r'<span id="(\d+)">(.*?)</span>|([^<]+)', re.DOTALL)
 
 
@@ -122,7 +126,7 @@ def _is_next_run(last, element):
 
 
 def _format(run):
-    """Return the format of a run of Word or PowerPoint, without the marks of languages."""
+    """Return the format of a run of Word or PowerPoint, without language and proofing marks."""
     for child in run:
         if name_of(child) in ("w:rPr", "a:rPr"):
             inner = [x for x in child if etree.QName(x).localname not in _LANGUAGE]

@@ -114,7 +114,8 @@ class BeamEnd:
     def _decide(self):
         """Set `found` if the end of our search is certain, else `next`.
 
-        It compares the first length at which our search may end with the first at which it does.
+        It compares the first length at which our search may end, by the lower bounds of unfinished
+        beams, with the first at which it must end, by the upper bounds.
         """
         first = None
         for t in (*range(1, self._last + 1), self.limit):

@@ -139,7 +139,7 @@ class RowSearch:
     def _expanded(self, rows):
         """Return the rows in which EOS is not among the best tokens right after the prefix.
 
-        In the others, CTranslate2 drops that EOS, and has a beam less than our search.
+        In the other rows, CTranslate2 drops that EOS, so it has one beam fewer than our search.
         """
         kept = []
         for length in sorted({len(row.prefix) for row in rows}):
@@ -177,7 +177,7 @@ class RowSearch:
                 row.found = ends.pop(row).found
 
     def _look(self, rows, ends, length):
-        """Search rows up to a length, and add the beams to their `ends`."""
+        """Let CTranslate2 search rows up to a length, and add the beams to each row's `BeamEnd`."""
         shown = self._shown(rows, length)
         last = [
             (row, end, beam)
@@ -188,7 +188,7 @@ class RowSearch:
         logs = [[0.0]] * len(last)
         if self.search.forced_eos and not self._costs_nothing:
             logs = self._logs([row for row, *_ in last], [beam.ids for *_, beam in last])
-        forced = {end: [] for end in ends}
+        forced: dict[BeamEnd, list[Beam]] = {end: [] for end in ends}
         for (row, end, beam), row_logs in zip(last, logs, strict=True):
             closed = self._closed(row, beam.ids, beam.total + row_logs[-1])
             forced[end].append(closed if self.search.forced_eos else beam)

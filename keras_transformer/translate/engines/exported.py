@@ -19,7 +19,7 @@ from keras_transformer.translate.engines.carried import OF_ONNX, ONNX, SAVED_MOD
 from keras_transformer.translate.engines.ctranslate2_search import shares
 from keras_transformer.translate.pipeline import Hypothesis
 
-NONE = -1e8  # a SavedModel gives lower scores to places without a hypothesis
+NONE = -1e8  # a SavedModel gives lower scores to beam slots without a hypothesis
 
 
 def saved_model_in(folder: Path) -> Path | None:

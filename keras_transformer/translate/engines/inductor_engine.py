@@ -17,7 +17,7 @@ from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.translate.engines.keras_engine import KerasEngine
 
 NAME = "inductor"
-# Rows and tokens of two examples: the compiler keeps each size variable in which they differ.
+# Rows and tokens of two example batches: sizes in which they differ are variable when compiled.
 _EXAMPLES = ((2, 5), (3, 9))
 
 
@@ -86,7 +86,7 @@ def _compiled(packages, name, begin, arguments):
             turns.append((i, *state))
     start = packages.compiled(f"start {name}", lambda *x: begin_with(*x).first, examples)
     flat_turn = packages.compiled(f"turn {name}", loop.turn, turns)
-    # The place of each leaf is looked up once: packing leaves into their tree is slow.
+    # The index of each leaf is looked up once, because packing leaves into their tree is slow.
     leaves = range(len(keras.tree.flatten(loop.first)))
     _, result_places, alive = keras.tree.pack_sequence_as(loop.first, leaves)
     names, forced = sorted(result_places, key=result_places.get), alive["forced_BL"]

@@ -59,7 +59,9 @@ class Engine(Protocol):
 
 
 class KerasEngine:
-    """An engine that computes with the Keras model.
+    """The default engine: our own search with the Keras model on the active backend.
+
+    It accepts all search options, constraints and prefixes; other engines accept fewer.
 
     Args:
         model: The model.
@@ -80,8 +82,12 @@ class KerasEngine:
     def search(
         self, tokenizer: Tokenizer, request: Request, search: Search
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each text, best first."""
+        """Return the hypotheses of each text, best first; an empty text gets an empty one.
 
+        Raises:
+            ValueError: If the constraint is neither a `Glossary` nor has a method `start`; see also
+                `search_texts` and `search_with_terms`.
+        """
         request = request.read(tokenizer)
 
         def find(request, search):

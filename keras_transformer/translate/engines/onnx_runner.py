@@ -20,11 +20,11 @@ import numpy as np
 import onnxruntime
 import sentencepiece
 
-NEVER = -1e9
+NEVER = -1e9  # log-probability of tokens that must not follow
 OPTIONS = {
-    "beam_size": 4,  # hypotheses kept
+    "beam_size": 4,  # hypotheses kept at each step
     "length_penalty": 0.6,  # alpha of Wu et al. 2016; higher values favour longer texts
-    "max_extra_length": 50,  # maximum tokens of a translation more than its source has
+    "max_extra_length": 50,  # a translation has at most this many tokens more than its source
     "max_length": None,  # maximum tokens of a translation; None: see max_extra_length
     "scoring": "wu",  # or "transformers": length penalty, end and forced tokens as in that library
     "early_stopping": False,  # whether to end when beam_size hypotheses are finished
@@ -109,7 +109,7 @@ class OnnxTranslator:
         past = {x: np.zeros((shape[0], shape[1], 0, shape[3]), "float32") for x in pasts}
         tokens = np.full(beam_size, facts["bos_id"])
         totals = np.where(np.arange(beam_size) == 0, 0.0, NEVER)  # start with one beam
-        rows = [[] for _ in range(beam_size)]
+        rows: list[list[int]] = [[] for _ in range(beam_size)]
         finished = []
         for length in range(1, limit + 1):
             inputs = {"token_ids": tokens[:, None], **memory, **past}

@@ -3,8 +3,8 @@
 import pytest
 
 from keras_transformer.hub.families.label_names import (
+    label_fields,
     labels_of,
-    problem_fields,
     problem_type_of,
 )
 
@@ -27,8 +27,9 @@ def test_labels():
 @pytest.mark.parametrize("kind", [None, "regression", "multi_label_classification"])
 @pytest.mark.parametrize("count", [1, 2])
 def test_problem_types_there_and_back(kind, count):
-    fields = problem_fields(kind, count)
-    assert problem_type_of(PLAIN | fields | dict(num_labels=count)) == kind
+    labels = tuple("abc"[:count])
+    fields = PLAIN | label_fields(labels, kind)
+    assert problem_type_of(fields) == kind and labels_of(fields) == labels
 
 
 def test_activations_of_cross_encoders():

@@ -1,4 +1,4 @@
-"""Engines of a server, each for a language pair: a translator, an exported one, or replicas."""
+"""Handlers of a server, each for a language pair: a translator, an exported one, or replicas."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _continues(text, spans):
     return [False, *map(bool, (members[:, 1:] * members[:, :-1]).any(axis=0))]
 
 
-class TranslatorEngine:
-    """An engine for a batcher: a translator between two languages.
+class TranslatorHandler:
+    """A handler for a batcher: a translator between two languages.
 
     Args:
         translator: The translator.
@@ -67,7 +67,7 @@ class TranslatorEngine:
         """Return the best translations of each text, best first.
 
         Args:
-            sources: What `read` returned of the texts.
+            sources: The items that `read` returned for the texts.
             num_hypotheses: Maximum number of translations per text.
             tokens_per_batch: Maximum number of source tokens per batch, padding included.
         """
@@ -164,11 +164,11 @@ class TranslatorEngine:
             )
 
 
-class ExportedEngine:
-    """An engine for a batcher: an exported translator.
+class ExportedHandler:
+    """A handler for a batcher: an exported translator.
 
     Args:
-        exported: Engine of the exported translator.
+        exported: Handler of the exported translator.
         options: Search options, as in `Translator.nbest`.
 
     Raises:
@@ -217,11 +217,12 @@ class ExportedEngine:
         return self._exported.score(None, sources, targets, tokens_per_batch)
 
 
-class ReplicaEngine:
-    """An engine for a batcher: a model that replicas hold.
+class ReplicaHandler:
+    """A handler for a batcher: asks a replica to call the handler of the same model there.
 
     Args:
-        ask: Function that calls a method of the engine in a replica; takes its name and arguments.
+        ask: Function that calls a method of the handler in a free replica; takes the method's name
+            and its arguments.
         tokenizer: The model's tokenizer for its language pair; None: tokens are estimated.
         max_length: The model's `max_length`; None: unknown.
         can_attend: Whether the model has attention weights.
@@ -248,25 +249,25 @@ class ReplicaEngine:
     def search(
         self, sources: Sequence[Any], num_hypotheses: int = 1, tokens_per_batch: int = 4096
     ) -> list[list[str]]:
-        """Return the best translations of each text, as the engine in the replica does."""
+        """Return the best translations of each text, as the handler in the replica does."""
         return self._ask("search", list(sources), num_hypotheses, tokens_per_batch)
 
     def nbest(self, sources: Sequence[Any], tokens_per_batch: int = 4096) -> list[Scored]:
-        """Return translations with their scores, as the engine in the replica does."""
+        """Return translations with their scores, as the handler in the replica does."""
         return self._ask("nbest", list(sources), tokens_per_batch)
 
     def score(self, pairs: Sequence[tuple[str, str]], tokens_per_batch: int = 4096) -> list[float]:
-        """Return log p(target | source) of each pair, as the engine in the replica does."""
+        """Return log p(target | source) of each pair, as the handler in the replica does."""
         return self._ask("score", list(pairs), tokens_per_batch)
 
     def estimate(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """Return the estimated quality of each pair, as the engine in the replica does."""
+        """Return the estimated quality of each pair, as the handler in the replica does."""
         return self._ask("estimate", list(pairs))
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[Links | None]:
-        """Align pairs of a sentence and its translation, as the engine in the replica does."""
+        """Align pairs of a sentence and its translation, as the handler in the replica does."""
         return self._ask("align", list(pairs))
 
     def attention(self, text: str, translation: str) -> dict[str, Any]:
-        """Return tokens and attention weights, as the engine in the replica does."""
+        """Return tokens and attention weights, as the handler in the replica does."""
         return self._ask("attention", text, translation)

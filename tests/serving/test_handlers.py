@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 from keras_transformer import export
 from keras_transformer.serving import Catalogue, Settings, create_app
 from keras_transformer.serving import catalogue as catalogue_module
-from keras_transformer.serving.engines import ReplicaEngine, TranslatorEngine
+from keras_transformer.serving.handlers import ReplicaHandler, TranslatorHandler
 from keras_transformer.serving.queue import Batcher
 from keras_transformer.translate.engines import exported
 from keras_transformer.translate.pipeline import Hypothesis
@@ -15,16 +15,16 @@ from keras_transformer.translate.pipeline import Hypothesis
 
 @pytest.mark.once("names, folders and languages: no tensor differs")
 def test_a_batch_is_not_split_again(catalogue, monkeypatch):
-    (engine,) = catalogue.route("en", "de")
+    (handler,) = catalogue.route("en", "de")
     asked = []
 
     def hypotheses(request, search):
         asked.append((len(request.texts), request.tokens_per_batch))
         return [[Hypothesis("", 0.0)]] * len(request.texts)
 
-    monkeypatch.setattr(engine.translator, "hypotheses", hypotheses)
+    monkeypatch.setattr(handler.translator, "hypotheses", hypotheses)
     batcher = Batcher(tokens_per_batch=9000, delay=0)
-    batcher.submit(engine, ["one"] * 3000).result(10)
+    batcher.submit(handler, ["one"] * 3000).result(10)
     batcher.close()
     assert asked == [(3000, 9000)]
 
@@ -37,14 +37,14 @@ def test_replicas_are_asked_for_what_a_translator_does(translators):
         asked.append(arguments)
         return "found"
 
-    own = TranslatorEngine(translators[0])
-    engine = ReplicaEngine(ask, translators[0].tokenizer, 48, True, True)
-    assert engine.read(["one two", ""]) == own.read(["one two", ""])
-    assert (engine.max_length, engine.can_attend) == (own.max_length, own.can_attend)
-    assert engine.search(("one",), 2, 9) == "found"
-    assert engine.align([("one", "eins")]) == "found"
-    assert engine.estimate([("one", "eins")]) == "found"
-    assert engine.attention("one", "eins") == "found"
+    own = TranslatorHandler(translators[0])
+    handler = ReplicaHandler(ask, translators[0].tokenizer, 48, True, True)
+    assert handler.read(["one two", ""]) == own.read(["one two", ""])
+    assert (handler.max_length, handler.can_attend) == (own.max_length, own.can_attend)
+    assert handler.search(("one",), 2, 9) == "found"
+    assert handler.align([("one", "eins")]) == "found"
+    assert handler.estimate([("one", "eins")]) == "found"
+    assert handler.attention("one", "eins") == "found"
     assert asked == [
         ("search", ["one"], 2, 9),
         ("align", [("one", "eins")]),
@@ -55,8 +55,8 @@ def test_replicas_are_asked_for_what_a_translator_does(translators):
 
 @pytest.mark.once("places of tokens in a text: no tensor differs")
 def test_tokens_that_continue_a_word_are_told(translators):
-    engine = TranslatorEngine(translators[0])
-    found = engine.attention("one xis. two.", "... xes")
+    handler = TranslatorHandler(translators[0])
+    found = handler.attention("one xis. two.", "... xes")
     for side, expected in (
         ("source", ["one", "xis", ".", "two", ".", "</s>"]),
         ("target", [".", ".", ".", "xes", "</s>"]),
@@ -66,32 +66,32 @@ def test_tokens_that_continue_a_word_are_told(translators):
         for token, is_inside in zip(tokens, continues, strict=True):
             joined[-1:] = [joined[-1] + token] if is_inside else [*joined[-1:], token]
         assert [word for word in joined if word != "▁"] == expected
-    assert sum(engine.attention("one", "...")["target_continues"]) == 0
+    assert sum(handler.attention("one", "...")["target_continues"]) == 0
 
 
 @pytest.mark.once("names, folders and languages: no tensor differs")
 def test_tokens_without_a_tokenizer_are_estimated():
     texts = ["", "x" * 40]
-    assert ReplicaEngine(None, None, 48, True, True).read(texts) == (texts, [1, 11])
+    assert ReplicaHandler(None, None, 48, True, True).read(texts) == (texts, [1, 11])
 
 
 @pytest.mark.once("names, folders and languages: no tensor differs")
 def test_what_cannot_be_aligned(translators):
-    engine = TranslatorEngine(translators[0])
-    links, nothing = engine.align([("one two", "six"), ("one", "one " * 100)])
+    handler = TranslatorHandler(translators[0])
+    links, nothing = handler.align([("one two", "six"), ("one", "one " * 100)])
     assert len(links) == 1 and nothing is None
 
 
 @pytest.mark.once("made of parts that are tested under each backend")
 def test_quality_of_pairs(translators, estimator):
     pairs = [("one two", "six"), (" ", ""), ("one", "one " * 100)]
-    engine = TranslatorEngine(translators[0], estimator)
-    found = engine.estimate(pairs)
+    handler = TranslatorHandler(translators[0], estimator)
+    found = handler.estimate(pairs)
     expected = estimator.estimate(translators[0], ["one two"], ["six"]).tolist()
-    assert engine.can_estimate and found == [pytest.approx(expected[0], abs=1e-5), None, None]
+    assert handler.can_estimate and found == [pytest.approx(expected[0], abs=1e-5), None, None]
     assert 0 < found[0] < 1
-    assert engine.estimate([]) == []
-    plain = TranslatorEngine(translators[0])
+    assert handler.estimate([]) == []
+    plain = TranslatorHandler(translators[0])
     assert not plain.can_estimate and plain.estimate(pairs) == [None] * 3
 
 
@@ -147,9 +147,9 @@ def test_saved_models(translators, folders, tmp_path, in_this_process):
     with pytest.raises(ValueError, match="must be SOURCE-TARGET="):
         Catalogue.load([tmp_path / "served"])
     catalogue = Catalogue.load([f"en-de={path}"])
-    (engine,) = catalogue.route("en", "de")
+    (handler,) = catalogue.route("en", "de")
     texts = ["one two three.", "six"]
-    assert [x[0] for x in engine.search(texts, 1)] == translators[0].translate(texts)
+    assert [x[0] for x in handler.search(texts, 1)] == translators[0].translate(texts)
     expected = [[x.text for x in y] for y in translators[0].nbest(texts, num_hypotheses=3)]
-    assert engine.search(texts, 3) == expected
-    assert list(catalogue.models) == ["served"] and not engine.can_attend
+    assert handler.search(texts, 3) == expected
+    assert list(catalogue.models) == ["served"] and not handler.can_attend

@@ -1,5 +1,7 @@
 """The process that renders chat templates: requests as lines on stdin, answers as lines on stdout.
 
+This module only renders; `chat_template.py` reads and saves templates, and starts this process.
+
 A template comes with a model, and its author may be hostile. Jinja's sandbox prevents access to
 Python's objects. A separate process is a protection against endless loops and results that fill the
 memory: it ends itself after `SECONDS`, and the operating system limits its memory.
@@ -35,12 +37,15 @@ class Refusal(jinja2.TemplateError):
 
 
 class GenerationTag(jinja2.ext.Extension):
-    """The tag `{% generation %}`, which some templates put around replies; it changes no text."""
+    """The tag `{% generation %}`, which some chat templates put around replies.
+
+    It has no effect on the rendered text.
+    """
 
     tags = {"generation"}  # noqa: RUF012 - as in Jinja's own extensions
 
     def parse(self, parser: Any) -> nodes.Node:
-        """Parse the tag and its body into a scope with the nodes of the body."""
+        """Parse `{% generation %}` and its body into a scope with the nodes of the body."""
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
         return nodes.Scope(body, lineno=line)
@@ -53,16 +58,13 @@ def environment() -> ImmutableSandboxedEnvironment:
         trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, jinja2.ext.loopcontrols]
     )
     made.filters["tojson"] = _to_json
-    made.globals |= {"raise_exception": _raise_exception, "strftime_now": _strftime_now}
+    made.globals["raise_exception"] = _raise_exception
+    made.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
     return made
 
 
 def _raise_exception(message):
     raise Refusal(message)
-
-
-def _strftime_now(form):
-    return datetime.datetime.now().strftime(form)
 
 
 def _to_json(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
@@ -82,10 +84,10 @@ def _compiled(source):
 
 
 def answer(source: str, values: dict[str, Any]) -> dict[str, str]:
-    """Render a template; return {"text": text}, or {"error": message} if it fails.
+    """Render a chat template; return {"text": text}, or {"error": message} if it fails.
 
     Args:
-        source: The template.
+        source: The source of the template.
         values: Its variables, such as `messages`.
     """
     try:
@@ -106,7 +108,7 @@ def answer(source: str, values: dict[str, Any]) -> dict[str, str]:
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer requests until there are no more; a rendering longer than `SECONDS` ends the process.
+    """Answer requests until the stream ends; if one takes more than `SECONDS`, end the process.
 
     Args:
         requests: Stream of lines of JSON, each with the arguments of `answer`.
@@ -122,7 +124,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Limit this process's memory, and answer the requests of the parent process."""
+    """Limit this process's memory, and render the chat templates that the parent process sends."""
     # Ctrl-C reaches all processes of a terminal; the parent ends this one itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(ImportError, OSError, ValueError):  # unsupported on some systems

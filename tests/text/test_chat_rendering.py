@@ -5,15 +5,15 @@ import json
 
 import pytest
 
-from keras_transformer.text import rendering
+from keras_transformer.text import chat_rendering
 
 
 def text(source, **values):
-    return rendering.answer(source, values).get("text")
+    return chat_rendering.answer(source, values).get("text")
 
 
 def error(source, **values):
-    return rendering.answer(source, values)["error"]
+    return chat_rendering.answer(source, values)["error"]
 
 
 def test_what_templates_are_given():
@@ -56,7 +56,7 @@ def test_the_sandbox(source):
 
 
 def test_long_texts_are_errors(monkeypatch):
-    monkeypatch.setattr(rendering, "CHARACTERS", 10)
+    monkeypatch.setattr(chat_rendering, "CHARACTERS", 10)
     assert "more than 10 characters" in error("{{ 'a' * 11 }}")
     assert text("{{ 'a' * 10 }}") == "a" * 10
 
@@ -65,7 +65,7 @@ def test_requests_are_answered_in_order():
     requests = [dict(source="{{ x }}", values={"x": i}) for i in range(3)]
     lines = b"".join(json.dumps(x).encode() + b"\n" for x in requests)
     found = io.BytesIO()
-    rendering.serve(io.BytesIO(lines), found)
+    chat_rendering.serve(io.BytesIO(lines), found)
     assert [json.loads(x) for x in found.getvalue().splitlines()] == [
         {"text": "0"}, {"text": "1"}, {"text": "2"},
     ]  # fmt: skip
