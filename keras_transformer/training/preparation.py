@@ -34,7 +34,7 @@ OF_TRAINING = ("dropout", "layer_drop", "guided_alignment")  # config fields tha
 
 @dataclasses.dataclass(frozen=True)
 class RunSetup:
-    """What a run trains: tokenizer, model class, config and source and target language.
+    """Setup of a run: tokenizer, model class, config, source and target language.
 
     `start` is the translator that the run starts from; None: a new model.
     """

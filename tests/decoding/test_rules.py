@@ -44,8 +44,8 @@ def test_suppressed_tokens():
     rules = Rules(Search(suppress_tokens=(2,), begin_suppress_tokens=(0, 1)), eos_ids=(1,))
     forced = ops.convert_to_tensor([[FREE, FREE], [3, FREE]], "int32")
     for i, expected in enumerate(([[0, 0, 0, 1], [1, 1, 0, 1]], [[1, 1, 0, 1], [0, 0, 0, 1]])):
-        found = rules.suppress(ops.zeros((2, 4)), forced, i, 4)
-        assert (numpy(found) > IMPOSSIBLE / 2).tolist() == expected
+        logits = rules.suppress(ops.zeros((2, 4)), forced, i, 4)
+        assert (numpy(logits) > IMPOSSIBLE / 2).tolist() == expected
 
 
 def test_sequences_of_the_prompt_are_not_repeated():

@@ -56,8 +56,8 @@ def test_logits_and_greedy_text(pair):
         np.testing.assert_allclose(logits, expected, atol=1e-3)
         options = dict(max_new_tokens=20, do_sample=False, pad_token_id=2)
         continued = theirs.generate(tensor, **options)[0, len(ids) :].tolist()
-        found = ours.generate_ids([ids], ours.options(dict(max_new_tokens=20)))[0]
-        assert found == [i for i in continued if i != 2]
+        result = ours.generate_ids([ids], ours.options(dict(max_new_tokens=20)))[0]
+        assert result == [i for i in continued if i != 2]
 
 
 @pytest.mark.once("logits are equal under each")

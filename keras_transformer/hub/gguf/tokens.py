@@ -42,7 +42,7 @@ def _split(pattern):
 
 @dataclass(frozen=True)
 class Rule:
-    """How a byte-level tokenizer splits texts, as its authors published it.
+    """Rules of a byte-level tokenizer for splitting texts, as its authors published them.
 
     Args:
         steps: Steps of the `pre_tokenizer` of its `tokenizer.json`.

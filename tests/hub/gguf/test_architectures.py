@@ -43,7 +43,7 @@ def test_values_there_and_back(name, rng):
 
 
 def test_pairs_become_halves():
-    """Of one head, (x_0, x_1), (x_2, x_3) in the file are (x_0, x_2), (x_1, x_3) in halves."""
+    """Pairs (x_0, x_1), (x_2, x_3) of a head in the file become (x_0, x_2), (x_1, x_3)."""
     value = np.arange(8, dtype="float32")
     theirs = ARCHITECTURES["llama"].their_value("blk.0.attn_k.bias", value, dict(attn_k=2))
     assert theirs.tolist() == [0, 2, 1, 3, 4, 6, 5, 7]

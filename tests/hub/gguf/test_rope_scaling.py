@@ -81,8 +81,8 @@ CONFIG = dict(head_dim=64, rope_theta=500000.0, max_position_embeddings=131072)
 )
 def test_the_parameters_of_llama3_are_found_again(changes):
     usual = LLAMA3 | dict(original_max_position_embeddings=8192) | changes
-    found = read_scaling(File(rope_freqs__weight=factors_of(usual, 64, 5e5)), FACTS, CONFIG)
-    assert found == dict(rope_scaling=usual)
+    result = read_scaling(File(rope_freqs__weight=factors_of(usual, 64, 5e5)), FACTS, CONFIG)
+    assert result == dict(rope_scaling=usual)
 
 
 def test_other_factors_hold_for_all_lengths():
@@ -90,8 +90,8 @@ def test_other_factors_hold_for_all_lengths():
     scaling = read_scaling(File(rope_freqs__weight=factors), FACTS, CONFIG)["rope_scaling"]
     assert scaling["rope_type"] == "longrope"
     for length in (10, 200000):
-        found, sharpening = rates(64, 5e5, scaling | dict(factor=1.0), length)
-        np.testing.assert_allclose(found, rates(64, 5e5, None)[0] / factors, rtol=1e-6)
+        result, sharpening = rates(64, 5e5, scaling | dict(factor=1.0), length)
+        np.testing.assert_allclose(result, rates(64, 5e5, None)[0] / factors, rtol=1e-6)
         assert sharpening == 1.0
 
 
@@ -123,8 +123,8 @@ def test_there_and_back(name):
     keys, tensors = write_scaling(config, 64)
     file = File(**{x.replace(".", "__"): y for x, y in tensors.items()})
     again = read_scaling(file, FACTS | keys, CONFIG)["rope_scaling"]
-    found, expected = (rates(64, 5e5, dict(factor=1.0) | x)[0] for x in (again, scaling))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    result, expected = (rates(64, 5e5, dict(factor=1.0) | x)[0] for x in (again, scaling))
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
 def test_what_cannot_be_written():

@@ -35,14 +35,14 @@ def test_a_tokenizer_that_was_trained_here():
 def test_each_rule_is_found_again(name):
     facts = byte_facts(name)
     ours, config = read(facts), dataclasses.replace(CONFIG, bos_id=298, eos_id=(299, 298))
-    found = token_facts(ours, config)
+    result = token_facts(ours, config)
     same = {"deepseek-r1-qwen": "qwen2", "llama3": "llama-bpe", "llama-v3": "llama-bpe"}
-    assert found["tokenizer.ggml.pre"] == same.get(name, name)
-    assert found["tokenizer.ggml.eot_token_id"] == 298
+    assert result["tokenizer.ggml.pre"] == same.get(name, name)
+    assert result["tokenizer.ggml.eot_token_id"] == 298
     for key in ("tokens", "merges", "bos_token_id", "eos_token_id"):
-        assert found[f"tokenizer.ggml.{key}"] == facts[f"tokenizer.ggml.{key}"]
+        assert result[f"tokenizer.ggml.{key}"] == facts[f"tokenizer.ggml.{key}"]
     texts = odd_texts(100)
-    assert read(found).encode(texts) == ours.encode(texts)
+    assert read(result).encode(texts) == ours.encode(texts)
 
 
 def test_special_tokens_keep_their_kind():

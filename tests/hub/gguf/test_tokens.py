@@ -157,7 +157,7 @@ LLAMA3, DIGITS = tokenizer(byte_facts("llama-bpe")), tokenizer(byte_facts("smoll
 
 
 def test_bos_and_eos():
-    """As the file says; else as llama.cpp does for the rule."""
+    """The file's setting comes first; without one, llama.cpp's for the rule."""
     facts = byte_facts("smollm")
     plain = tokenizer(facts).encode(["be"])[0]
     assert LLAMA3.encode(["be"])[0] == [BOS, *plain]

@@ -77,9 +77,9 @@ def test_quantizations(quantization, tolerance, tmp_path):
     model = random_model("llama")
     path = write(tmp_path / "tiny.gguf", model, quantization=quantization)
     with unpacked(path) as folder:
-        found = logits_of(read_model(folder), IDS)
+        result = logits_of(read_model(folder), IDS)
     expected = logits_of(model, IDS)
-    assert 0 < np.abs(found - expected).max() < tolerance * np.abs(expected).max()
+    assert 0 < np.abs(result - expected).max() < tolerance * np.abs(expected).max()
     kinds = {x.name: x.tensor_type.name for x in gguf.GGUFReader(path).tensors}
     assert kinds["blk.0.attn_q.weight"] == quantization
     assert kinds["output_norm.weight"] == "F32"
