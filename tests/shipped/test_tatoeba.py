@@ -27,3 +27,28 @@ def test_it_translates(translator):
     german = translator.between("en", "de").translate(["Where is the station?", "I love you."])
     assert german[0].startswith("Wo ist") and german[1] == "Ich liebe dich."
     assert translator.between("de", "fr").translate(["Ich liebe dich."]) == ["Je t'aime."]
+
+
+@pytest.mark.once("the same translations under each, as tests of the search show")
+def test_odd_text_is_copied_or_translated_and_never_loops(translator):
+    assert len(ODD) == 50
+    for code in ("de", "en", "es", "fr"):
+        rows = [(copied.split("|"), text) for language, copied, text in ODD if language == code]
+        translations = translator.between(None, code).translate([text for _, text in rows])
+        for (copied, text), translation in zip(rows, translations, strict=True):
+            assert not loops(translation) or loops(text), (text, translation)
+            assert len(translation) <= 2 * len(text) + 20, (text, translation)
+            assert bool(translation) == bool(text.strip()), (text, translation)
+            assert all(part in translation for part in copied), (text, translation)
+
+
+@pytest.mark.once("files")
+def test_the_folder_is_small_and_says_where_it_comes_from():
+    names = {"config.json", "model.keras", "shared.model", "shortlist.safetensors"}
+    names |= {"tokenizer.json", "README.md", "pyproject.toml"}
+    files = [path for path in FOLDER.iterdir() if not path.name.startswith(".")]
+    assert {path.name for path in files} == names
+    assert sum(path.stat().st_size for path in files) < 16e6
+    card = (FOLDER / "README.md").read_text("utf-8")
+    for part in ("license: cc-by-2.0", "tatoeba.org", "manythings.org", "Changes:", "Limits"):
+        assert part in card
