@@ -10,7 +10,8 @@
 # make fuzz          10,000 damaged examples for each reader of foreign files, and as many requests
 #                    to the server; KT_FUZZ=500 make fuzz is shorter
 # make install-test  install wheel and sdist in empty environments with one backend; three minutes
-# make release       write wheel, sdist and software bill of materials to dist/; list the known
+# make release       write wheel, sdist, the translator's wheel and software bill of materials to
+#                    dist/; list the known
 #                    vulnerabilities of the tested versions, from PyPI
 # make docs          build the documentation into site/
 # make lint          check style and import rules
@@ -99,6 +100,7 @@ release: install-test
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,dev,release]"
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m build --wheel --outdir dist saved_models/tatoeba
 	$(BIN)/cyclonedx-py requirements constraints.txt --pyproject pyproject.toml \
 		--output-reproducible --output-format JSON --output-file dist/sbom.json
 	$(BIN)/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt

@@ -26,6 +26,7 @@ the same model, twice. `--single` names translators of one pair to compare with.
 from __future__ import annotations
 
 import argparse
+import copy
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -86,6 +87,8 @@ def scores(
     def translate(texts, source, target):
         return translator.between(source, target).translate(texts, **options)
 
+    translator = copy.copy(translator)
+    translator.directions = ()  # else it takes the two steps by itself
     sources, references = ([*side] for side in zip(*pairs, strict=True))
     results = evaluate(translate(sources, *direction), references)
     if PIVOT not in direction and translator.tokenizer.target_languages:

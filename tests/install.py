@@ -73,19 +73,32 @@ def build(folder: Path) -> Path:
     return wheel
 
 
+def build_model(folder: Path) -> Path:
+    """Build the wheel of the translator that comes with the project, and return it."""
+    source = ROOT / "saved_models" / "tatoeba"
+    builder = [sys.executable, "-m", "build", "--no-isolation", "--wheel"]
+    execute(*builder, "--outdir", folder / "model", source)
+    [wheel] = (folder / "model").glob("*.whl")
+    names = {Path(name).name for name in _files(wheel) if ".dist-info/" not in name}
+    known = set(execute("git", "ls-files", folder=source)[0].splitlines())
+    assert names == known - {"pyproject.toml"}, f"{names} are not {known}"
+    return wheel
+
+
 def _files(wheel):
     with zipfile.ZipFile(wheel) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def install(python: str, wheel: Path, backend: str, folder: Path) -> Path:
-    """Install the wheel with one backend into an empty environment; return its `bin` folder."""
+def install(python: str, wheels: list[Path], backend: str, folder: Path) -> Path:
+    """Install the wheels with one backend into an empty environment; return its `bin` folder."""
+    wheel, model = wheels
     execute(python, "-m", "venv", folder)
     pip = [folder / "bin/python", "-m", "pip"]
     quietly = ["install", "--quiet", "--no-compile", "--constraint", ROOT / "constraints.txt"]
     if backend == "torch":  # first and alone, so that pip takes its CPU build where there is one
         execute(*pip, *quietly, "torch")
-    execute(*pip, *quietly, f"{wheel}[{backend}]")
+    execute(*pip, *quietly, f"{wheel}[{backend}]", model)
     execute(*pip, "check")
     return folder / "bin"
 
@@ -109,12 +122,14 @@ def use(programs: Path, backend: str, folder: Path) -> None:
     for words in (translate, program):
         wrote, said = execute(*words, **options)
         assert wrote and not said, said
+    named = [command, "translate", "tatoeba", "--target-language", "de", "Good morning, Tom."]
+    assert "Guten Morgen" in execute(*named, **options)[0]
 
 
-def check(python: str, wheel: Path, backend: str, folder: Path) -> str:
-    """Install and use the wheel; return what was done."""
+def check(python: str, wheels: list[Path], backend: str, folder: Path) -> str:
+    """Install and use the wheels; return what was done."""
     begun = time.monotonic()
-    programs = install(python, wheel, backend, folder / "environment")
+    programs = install(python, wheels, backend, folder / "environment")
     installed = time.monotonic()
     use(programs, backend, folder / "work")
     seconds = f"{installed - begun:.0f} s to install, {time.monotonic() - installed:.0f} s to use"
@@ -142,10 +157,10 @@ def main() -> None:
             print(f"Python {version} is skipped: no interpreter works here")
         environments.append((python or sys.executable, backend))
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        wheel = build(Path(folder))
-        print(f"{wheel.name}: the same from the checkout and from the source distribution")
+        wheels = [build(Path(folder)), build_model(Path(folder))]
+        print(f"{wheels[0].name}: the same from the checkout and from the source distribution")
         jobs = [
-            pool.submit(check, python, wheel, backend, Path(folder, str(i)))
+            pool.submit(check, python, wheels, backend, Path(folder, str(i)))
             for i, (python, backend) in enumerate(environments)
         ]
         for job in jobs:

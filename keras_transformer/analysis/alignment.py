@@ -67,7 +67,8 @@ def attention(translator: Translator, source: str, target: str) -> Attention:
         target: A translation of it, by the model or not.
 
     Raises:
-        ValueError: If a text is not a string, has no token, or more than the model's `max_length`.
+        ValueError: If a text is not a string, has no token, or more than the model's `max_length`;
+            or the translator needs two steps.
     """
     for name, text in {"source": source, "target": target}.items():
         require(isinstance(text, str), name, text, "a string")
@@ -233,6 +234,7 @@ def _encoded(translator, sources, targets, names, strict=True):
     If a text has no tokens or is too long, raise ValueError with `strict`; else return [] for it,
     or cut it.
     """
+    translator.require_direct()
     tokenizer, limit = translator.tokenizer, translator.model.config.max_length
     sides = []
     for name, texts, language in zip(names, (sources, targets), ("source", "target"), strict=True):

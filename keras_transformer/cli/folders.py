@@ -18,8 +18,8 @@ def saved(what: str) -> dict[str, Any]:
     Args:
         what: The kind of model with an article, such as "A saved translator".
     """
-    text = f"{what}; or a GGUF file, a folder or a name of Hugging Face's hub, imported once into "
-    text += "a cache."
+    text = f"{what}, by folder or by name, such as tatoeba; or a GGUF file, a folder or a name of "
+    text += "Hugging Face's hub, imported once into a cache."
     return dict(parser=SavedFolder, metavar="FOLDER", help=text)
 
 
@@ -34,8 +34,9 @@ def loadable(folder: str | Path) -> Path:
     A line on stderr says where an import is written.
 
     Args:
-        folder: Folder of a saved or an exported model, or of a checkpoint in Hugging Face's layout;
-            a GGUF file; or the name of a model on the hub.
+        folder: Folder of a saved or an exported model, or its name, see `system.named_models`; or
+            the folder of a checkpoint in Hugging Face's layout; a GGUF file; or the name of a model
+            on the hub.
 
     Raises:
         ConnectionError, FileNotFoundError, PermissionError, ValueError: If a checkpoint cannot be
@@ -44,9 +45,11 @@ def loadable(folder: str | Path) -> Path:
     from keras_transformer.cli.common import say
     from keras_transformer.hub.gguf.checkpoint import is_gguf
     from keras_transformer.saved.model_files import checkpoint_type, is_hub_name
+    from keras_transformer.system.named_models import located
 
-    is_name = "/" in str(folder) and is_hub_name(folder)
-    if is_gguf(folder) or checkpoint_type(folder) or is_name:
+    folder = located(folder)
+    is_of_hub = "/" in str(folder) and is_hub_name(folder)
+    if is_gguf(folder) or checkpoint_type(folder) or is_of_hub:
         from keras_transformer.import_cache import imported
 
         return imported(folder, say)

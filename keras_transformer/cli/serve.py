@@ -16,19 +16,20 @@ from keras_transformer.config import require
 from keras_transformer.search import TRANSLATE, Search
 
 API_KEY = "KERAS_TRANSFORMER_API_KEY"
+DEFAULT = "tatoeba"  # the translator that comes with the project
 
 
 @searching(Search, TRANSLATE)
 def serve(
     models: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="MODEL...",
-            help="Folder of a saved model of any task, or of a SavedModel, which needs its "
+            metavar="[MODEL]...",
+            help="Folder or name of a saved model of any task; or of a SavedModel, which needs its "
             "languages: en-de=FOLDER; or a folder or a name of Hugging Face's hub, imported once "
-            "into a cache.",
+            f"into a cache.  [default: {DEFAULT}]",
         ),
-    ],
+    ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")
@@ -188,7 +189,7 @@ def serve(
 
     \b
     Examples:
-        keras-transformer serve saved_models/grammar
+        keras-transformer serve
         keras-transformer serve saved_models/en-de saved_models/de-fr --port 8080
         keras-transformer serve saved_models/en-de --replicas 2 --devices 0,1
         keras-transformer serve saved_models/en-de --engine ctranslate2 --precision int8
@@ -218,13 +219,13 @@ def serve(
     tracer = serving.Tracer() if traces else None
     tls = serving.tls_files(tls_certificate, tls_key)
     at = serving.listen(host, port)  # before the models are loaded, which takes longer
-    models = [_loadable(model) for model in models]
+    folders = [_loadable(model) for model in models or [DEFAULT]]
     loading = dict(precision=precision, engine=engine, **search)
     pool = None
-    read: Callable[[], Any] = partial(serving.Catalogue.load, models, **loading)
+    read: Callable[[], Any] = partial(serving.Catalogue.load, folders, **loading)
     if replicas > 1 or devices is not None:
         names = None if devices is None else devices.split(",")
-        pool = serving.Replicas(models, replicas, names, **loading)
+        pool = serving.Replicas(folders, replicas, names, **loading)
         read = pool.load
     say("loading models")
     catalogue = read()

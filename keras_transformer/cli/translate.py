@@ -36,6 +36,10 @@ from keras_transformer.search import TRANSLATE, Search
 @searching(Search, (*TRANSLATE, *DRAWS))
 def translate(
     folder: Folder,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TEXT]...", help="Texts to translate, in place of --input."),
+    ] = None,
     inputs: Annotated[
         list[str] | None,
         typer.Option(
@@ -150,7 +154,7 @@ def translate(
     text_field: TextField = None,
     **options: Any,
 ) -> None:
-    """Translate lines of text.
+    """Translate texts: those on the command line, or the lines of stdin or of a file.
 
     Write one line for each line read, in order; an empty line stays empty. With --num-hypotheses,
     write several lines for each, best first, in the format of Moses: the index counts input lines
@@ -161,6 +165,7 @@ def translate(
 
     \b
     Examples:
+        keras-transformer translate tatoeba --target-language de "Where is the station?"
         echo "The old man loves the dog." | keras-transformer translate saved_models/grammar
         keras-transformer translate saved_models/grammar -i news.en.gz -o news.de --beam-size 5
         keras-transformer translate saved_models/grammar -n 4 < news.en > news.nbest

@@ -73,6 +73,7 @@ def translate_to_folder(asked: Any) -> None:
     from keras_transformer.corpora import translate_corpus
 
     require(bool(asked.inputs), "--input", asked.inputs, "given when --output is a folder")
+    require(not asked.texts, "TEXT", asked.texts, "left out when --output is a folder")
     finish(
         translate_corpus,
         folder=asked.folder,
@@ -93,11 +94,13 @@ def translate_lines(asked: Any) -> None:
         raise ValueError(f'{name} needs a folder as --output, such as "out/", got {value!r}')
     accepted = 'one file, unless --output is a folder, such as "out/"'
     require(len(asked.inputs or []) <= 1, "--input", asked.inputs, accepted)
+    for name, value in {"--input": asked.inputs, "--text-field": asked.text_field}.items():
+        require(not (asked.texts and value), name, value, "left out with texts on the command line")
     input_file = Path(asked.inputs[0]) if asked.inputs else None
     glossary = _glossary(asked)
     translator = loaded(asked.folder, asked.ensemble, **_loading(asked))
     code = source_code(translator) if input_file else None
-    lines = read_lines(input_file, asked.text_field, code)
+    lines = iter(asked.texts or read_lines(input_file, asked.text_field, code))
     search = asked.search
     if asked.inline_terms:
         lines = _with_terms(lines, glossary, translator, asked.folder)

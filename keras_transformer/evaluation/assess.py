@@ -55,7 +55,7 @@ def assess(
         - With `published_language`: `published_bleu` and `published_bleu_signature`.
         - With `summaries`: the results of `scores.rouge`: `rouge1`, `rouge2` and `rougeL`.
         - `perplexity`: e to the mean negative log-probability of the references' tokens, EOS
-          included, over the pairs within the model's `max_length`.
+          included, over the pairs within the model's `max_length`; None for two steps.
         - `beam_size` and `length_penalty` of the search.
         - `seconds`: wall time of translating, compilation included.
         - `tokens_per_second`: the tokens of the translations divided by `seconds`.
@@ -149,8 +149,11 @@ def perplexity(
         tokens_per_batch: See `Translator.score`.
 
     Returns:
-        The perplexity, at least 1; None if all pairs are too long for the model.
+        The perplexity, at least 1; None if all pairs are too long for the model, or the translator
+        needs two steps.
     """
+    if getattr(translator, "middle", None):
+        return None
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
     totals, counts = log_probabilities(translator, sources, targets, tokens_per_batch)
     fitting = ~np.isnan(totals)

@@ -14,7 +14,6 @@ from keras_transformer.evaluation.tokenizers import bleu_metric
 from keras_transformer.text.tokenizer import checked_texts
 
 TESTS = {"bootstrap": "bs", "randomization": "ar"}
-SEED = 12345  # sacreBLEU's own
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,7 @@ def main() -> None:
     """Write the SavedModel that the first command-line argument describes in JSON."""
     task = json.loads(sys.argv[1])
     try:
-        translator = Translator.load(task["folder"], **task["languages"])
+        translator = Translator.load(task["folder"], **task["languages"]).require_direct()
         has_languages = getattr(translator.tokenizer, "languages", None)
         kind = ManyLanguagesModule if has_languages else TranslationModule
         module = kind(translator, Search(**task["search"]), task["jit_compile"])

@@ -67,6 +67,7 @@ def onnx(
     out = Path(out)
     check_free(out, overwrite)
     translator = Translator.load(folder, "float32", source_language, target_language)
+    translator.require_direct()
     tokenizer, config = translator.tokenizer, translator.model.config
     search = {name: x for name, x in translator.search.items() if name != "forced_first"}
     ONNX.check(search)

@@ -25,6 +25,7 @@ from keras_transformer.running.runner import MULTIPLE, Runner, search_batches, u
 from keras_transformer.running.search_functions import generation_loop
 from keras_transformer.saved import folder as folders
 from keras_transformer.search import GENERATE, STREAM, Generation, spelled_out
+from keras_transformer.system.named_models import located
 from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts, round_up
@@ -295,6 +296,7 @@ class CausalLM:
         Raises:
             ValueError: If the folder is not a saved language model, or a file in it is broken.
         """
+        folder = located(folder)
         config = folders.read_config(folder, "language model", FILE, precision)
         search = Generation.saved(config, Path(folder, folders.CONFIG))
         parts = folders.load_with_tokenizer(folder, "language model", DecoderOnly, precision)

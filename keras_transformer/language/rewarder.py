@@ -19,6 +19,7 @@ from keras_transformer.saved.folder import (
     read_config,
     save_folder,
 )
+from keras_transformer.system.named_models import located
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 
 
@@ -122,6 +123,7 @@ class Rewarder:
             ValueError: If the folder is not a saved reward model, or a file in it is broken.
         """
         what = "reward model"
+        folder = located(folder)
         config = read_config(folder, what, FILE, precision)
         if config["model"].get("family") in ("GPT", "LLaMA"):
             return cls(*load_with_tokenizer(folder, what, RewardModel, precision))

@@ -17,13 +17,11 @@ from keras_transformer.backend import (
     quick,
 )
 from keras_transformer.backend.private import in_symbolic_scope
-from keras_transformer.config import require
+from keras_transformer.config import POSITIONS, require
 from keras_transformer.layers.layer import Layer, claim, initializer
 from keras_transformer.layers.remainders import TokenTable
 from keras_transformer.layers.residual import normalization
 
-SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
-POSITIONS = ("learned", "none", *SINUSOIDS)
 # Largest n for which the dtype represents every integer from 0 to n.
 _EXACT = {"bfloat16": 2**8, "float16": 2**11, "float32": 2**24}
 

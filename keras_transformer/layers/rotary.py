@@ -61,6 +61,8 @@ def check_scaling(theta: float, scaling: Any, head_dim: int | None = None) -> No
             value = scaling.get(name)
             in_range = value is None or (is_number(value) and value >= 0)
             require(in_range, f"{name} of scaling", value, "a number of at least 0 or None")
+        rounds = scaling.get("truncate", True)
+        require(isinstance(rounds, bool), "truncate of scaling", rounds, "True or False")
     if kind == "longrope":
         length = scaling["original_max_position_embeddings"]
         factor = scaling.get("attention_factor")
@@ -100,7 +102,8 @@ def rates(
         head_dim: H, even.
         theta: Base of the rates.
         scaling: `rope_type` and its values, with the key names of Hugging Face's
-            `rope_parameters`; keys in `OPTIONAL` may be absent or None. None: no scaling.
+            `rope_parameters`; keys in `OPTIONAL` may be absent or None. "yarn" may have `truncate`:
+            whether the ends of the mix are whole pairs, True by default. None: no scaling.
         length: Number of tokens of the sequence, for "dynamic" and "longrope".
 
     Returns:

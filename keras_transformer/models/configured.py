@@ -164,7 +164,7 @@ class ConfiguredModel(WeightedSteps):
     def get_config(self) -> dict[str, Any]:
         config = {
             "config": self.config.to_dict(),
-            "dtype": keras.dtype_policies.serialize(self._policy),
+            "dtype": _serialized(self._policy),
             "name": self.name,
         }
         if self.quantization:
@@ -185,3 +185,11 @@ class ConfiguredModel(WeightedSteps):
         if quantization:
             model.quantize(quantization, remainders=remainders)
         return model
+
+
+def _serialized(policy):
+    """Return a dtype policy as Keras serializes it, without importing TensorFlow as Keras does."""
+    if type(policy) is not keras.DTypePolicy:
+        return keras.dtype_policies.serialize(policy)
+    name, config = type(policy).__name__, policy.get_config()
+    return {"module": "keras", "class_name": name, "config": config, "registered_name": None}

@@ -63,6 +63,8 @@ def describe(folder: str | os.PathLike) -> dict[str, Any]:
         details |= {name: x for name, x in embedding.items() if name != "steps"}
     if isinstance(hearing := config.get("hearing"), dict):
         details |= {name: x for name, x in hearing.items() if not isinstance(x, list)}
+    if directions := config.get("directions"):
+        details |= {"directions": ", ".join("-".join(x) for x in directions)}
     if config.get("tokenizer") is not None:
         manifest = read_json(Path(folder, MANIFEST))
         name = manifest.get("class") if isinstance(manifest, dict) else None

@@ -30,6 +30,7 @@ from keras_transformer.system.files import (
     updating,
     write_json,
 )
+from keras_transformer.system.named_models import is_name, known_models
 from keras_transformer.text import Tokenizer, load_tokenizer
 from keras_transformer.text.chat_template import FILE as TEMPLATE
 from keras_transformer.text.shortlist import FILE as SHORTLIST
@@ -129,6 +130,8 @@ def read_config(
     complete(folder)
     if not folder.is_dir():
         problem = "it is a file" if folder.is_file() else "there is no such folder"
+        if is_name(folder):
+            problem += f", and no such model: {known_models()}"
         if is_hub_name(folder):
             problem += f"; a model of that name on Hugging Face's hub: `{import_command(folder)}`"
         raise ValueError(f"{folder} is not a saved {what}: {problem}")
@@ -158,11 +161,21 @@ def read_config(
     check("adapter", "an object or null", lambda x: x is None or isinstance(x, dict))
     check("source_language", *text_or_none)
     check("target_language", *text_or_none)
+    check("directions", "a list of pairs of languages", _are_directions)
     require_kind(what, config, folder)
     if tokenizer_file:
         _require_file(folder, what, tokenizer_file)
     check("tokenizer", *(some_text if tokenizer_file else text_or_none))
     return config
+
+
+def _are_directions(value: Any) -> bool:
+    """Return whether a value is a list of pairs of language codes, or left out."""
+    pairs = [] if value is None else value
+    return isinstance(pairs, list) and all(
+        isinstance(x, list) and len(x) == 2 and all(isinstance(y, str) and y for y in x)
+        for x in pairs
+    )
 
 
 def _require_file(folder: Path, what: str, name: str) -> None:

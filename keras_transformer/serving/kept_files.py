@@ -17,7 +17,7 @@ class KeptFile(NamedTuple):
 
 
 class KeptFiles:
-    """Translated files, found by a token; if all have over `most_bytes`, the oldest are dropped.
+    """Translated files, found by a token; if all have over `most_bytes`, older ones are dropped.
 
     They are in memory, so that no disk fills up, and nothing is left behind when the process ends.
 

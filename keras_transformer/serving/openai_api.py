@@ -20,10 +20,10 @@ from keras_transformer.serving.replies import Job
 from keras_transformer.serving.row_answers import rows_response
 from keras_transformer.serving.schemas import body_of, read
 from keras_transformer.serving.waiting import QueueFullError
+from keras_transformer.serving.watch import LEFT
 from keras_transformer.serving.writers import LanguageModel
 
 MOST_REPLIES = 1024  # maximum replies to a request
-GONE = 499  # status of requests whose client has gone, in the metrics; nobody receives it
 router = APIRouter(prefix="/v1", tags=["language models"])
 _EVENTS: Any = {200: {"content": {"text/event-stream": {}, "application/json": {}}}}
 
@@ -183,7 +183,7 @@ async def _unless_gone(request, work):
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if not tasks[0].done():
-            raise HTTPException(GONE, "the client has gone")
+            raise HTTPException(LEFT, "the client has gone")
         return tasks[0].result()
     finally:
         for task in tasks:

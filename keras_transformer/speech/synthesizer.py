@@ -17,6 +17,7 @@ from keras_transformer.models import TextToSpeech
 from keras_transformer.running.inputs import padded
 from keras_transformer.running.runner import Runner, search_batches
 from keras_transformer.saved.folder import CONFIG, load_with_tokenizer, read_config, save_folder
+from keras_transformer.system.named_models import located
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts
 
@@ -153,6 +154,7 @@ class Synthesizer:
         Raises:
             ValueError: If the folder is not a saved synthesizer, or a file in it is broken.
         """
+        folder = located(folder)
         config = read_config(folder, "synthesizer", FILE, precision)
         model, tokenizer = load_with_tokenizer(folder, "synthesizer", TextToSpeech, precision)
         rate, speakers = config.get("sample_rate"), config.get("speakers")

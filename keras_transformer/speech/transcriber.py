@@ -24,6 +24,7 @@ from keras_transformer.speech.hearing import HOP, Hearing, time_ids
 from keras_transformer.speech.live_words import agreed_words
 from keras_transformer.speech.sounds import Sound, cut, samples_of
 from keras_transformer.speech.word_times import Word, check_alignment_heads, timed_words
+from keras_transformer.system.named_models import located
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 
 TASK = "speech"  # name of the task in config.json
@@ -287,6 +288,7 @@ class Transcriber:
         Raises:
             ValueError: If the folder is not a saved transcriber, or a file in it is broken.
         """
+        folder = located(folder)
         config = read_config(folder, "transcriber", FILE, precision)
         try:
             hearing = Hearing.of(config.get("hearing"))

@@ -17,6 +17,7 @@ from keras_transformer.running.inputs import padded, require_pieces
 from keras_transformer.running.runner import Runner, search_batches
 from keras_transformer.saved.folder import load_with_tokenizer, save_folder
 from keras_transformer.saved.kinds import Kind, kinds_with
+from keras_transformer.system.named_models import located
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 
@@ -83,6 +84,7 @@ class EncoderTask:
         Raises:
             ValueError: If the folder has no model for this task, or a file in it is broken.
         """
+        folder = located(folder)
         model, tokenizer = load_with_tokenizer(folder, cls.kind.what, cls.families, precision)
         try:
             return cls.of(folder, model, tokenizer)

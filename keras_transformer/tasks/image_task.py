@@ -16,6 +16,7 @@ from keras_transformer.models import ViT
 from keras_transformer.running.runner import Runner, search_batches
 from keras_transformer.saved.folder import CONFIG, load_model, read_config, save_folder
 from keras_transformer.saved.kinds import Kind
+from keras_transformer.system.named_models import located
 from keras_transformer.tasks.image_format import ImageFormat
 
 Images = Sequence[str | os.PathLike | BinaryIO | np.ndarray] | np.ndarray
@@ -65,6 +66,7 @@ class ImageTask(abc.ABC):
         Raises:
             ValueError: If the folder has no model for this task, or a file in it is broken.
         """
+        folder = located(folder)
         config = read_config(folder, cls.kind.what, None, precision)
         model = load_model(folder, config, None, precision)
         if not isinstance(model, ViT):

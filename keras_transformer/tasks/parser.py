@@ -13,6 +13,7 @@ from keras_transformer.decoding import TreeConstraint
 from keras_transformer.models import Transformer
 from keras_transformer.saved.folder import load_with_sides, save_folder
 from keras_transformer.search import TRANSLATE, Search, spelled_out
+from keras_transformer.system.named_models import located
 from keras_transformer.text import WordTokenizer
 from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.translate.translator import Translator
@@ -118,6 +119,7 @@ class Parser:
         Raises:
             ValueError: If the folder is not a saved parser, or a file in it is broken.
         """
+        folder = located(folder)
         model, tokenizer, _ = load_with_sides(folder, "parser", precision)
         try:
             return cls(model, tokenizer)  # type: ignore[arg-type]  # it checks them

@@ -16,6 +16,21 @@ EMOJI = (
     *("😀", "😂", "😊", "😍", "😉", "😎", "😢", "😡", "🤔", "🙏"),
     *("👍", "👋", "🎉", "🔥", "✨", "❤️", "🚀", "☕", "🌞", "🐶"),
 )
+# Letters of scripts whose text is copied if no training text has them.
+SCRIPTS = (
+    *(
+        "абвгдежзийклмнопрстуфхцчшщыьэюя",
+        "αβγδεζηθικλμνξοπρστυφχψω",
+        "ابتثجحخدذرزسشصضطظعغفقكلمنهوي",
+    ),
+    *(
+        "あいうえおかきくけこさしすせそたちつてとなにのはまやらわんアイウカクサスタナノマリルン",
+        "अआइउकगचजतदनपबमयरलवसह",
+    ),
+    *("가나다라마바사아자차카타파하", "人日本大学生今天我你是的中国語水山火木東西南北上下"),
+)
+MARKS = ("...", "?!", "-", "–", "* * *", "1.", "a)", ";-)", "?", "!", "???", "=", "( )", "***", "~")
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SYLLABLES = ("ka", "lo", "mi", "ter", "son", "va", "ber", "ni", "dos", "ru", "pel", "an", "or")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _MARKS = re.compile(r"[.,!?;:¿¡…]")
@@ -26,9 +41,9 @@ def with_noise(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) ->
 
     A changed pair has one of these changes, drawn at random: the source in lower case, without
     punctuation marks, or with a typo, and its translation as before; both sides in capitals; both
-    with the same emoji, or the same address, number, name or markup; or two to four pairs, joined
-    to one. The translator learns to translate such lines, and to copy what has no translation
-    (Bogoychev et al. 2023, "OpusCleaner and OpusTrainer").
+    with the same emoji, or the same address, number, name, markup or words of another script; such
+    text alone; or two to four pairs, joined to one. The translator learns to translate such lines,
+    and to copy what has no translation (Bogoychev et al. 2023, "OpusCleaner and OpusTrainer").
 
     Args:
         pairs: (source, target) texts.
@@ -83,6 +98,16 @@ def _with_copied(source, target, rng, pairs):
     return f"{source} {text}", f"{target} {text}"
 
 
+def _copied_alone(source, target, rng, pairs):
+    """Return one to three things that have no translation, or marks, on both sides."""
+    if rng.random() < 0.2:
+        text = str(rng.choice(MARKS))
+    else:
+        makers = rng.integers(len(COPIED), size=rng.choice([1, 1, 2, 3]))
+        text = " ".join(COPIED[i](rng) for i in makers)
+    return text, text
+
+
 def _joined(source, target, rng, pairs):
     """Join a pair with one to three others."""
     others = [pairs[i] for i in rng.integers(len(pairs), size=rng.integers(1, MOST_SENTENCES))]
@@ -96,7 +121,8 @@ def _in_tags(source, target, rng, pairs):
     return f"<{tag}>{source}</{tag}>", f"<{tag}>{target}</{tag}>"
 
 
-CHANGES = (_lower, _capitals, _unmarked, _with_typo, _with_emoji, _with_copied, _joined, _in_tags)
+CHANGES = (_lower, _capitals, _unmarked, _with_typo, _with_emoji, _with_copied, _copied_alone)
+CHANGES += (_joined, _in_tags)
 
 
 def _name(rng):
@@ -106,6 +132,13 @@ def _name(rng):
 
 def _number(rng):
     return str(rng.integers(10 ** rng.integers(1, 7)))
+
+
+def _foreign(rng):
+    """Return one to four made-up words of another script."""
+    letters = list(SCRIPTS[rng.integers(len(SCRIPTS))])
+    sizes = rng.integers(1, 8, size=rng.integers(1, 5))
+    return " ".join("".join(rng.choice(letters, size=size)) for size in sizes)
 
 
 COPIED = (
@@ -119,4 +152,6 @@ COPIED = (
     lambda rng: f"{_number(rng)}.{rng.integers(100):02d}",
     lambda rng: f"+49 {_number(rng)} {_number(rng)}",
     lambda rng: f"{{{_name(rng)}}}",
+    lambda rng: "".join(rng.choice(list(LETTERS), size=rng.integers(3, 9))),
+    _foreign,
 )

@@ -34,7 +34,7 @@ OF_TRAINING = ("dropout", "layer_drop", "guided_alignment")  # config fields tha
 
 @dataclasses.dataclass(frozen=True)
 class RunSetup:
-    """Setup of a run: tokenizer, model class, config, source and target language.
+    """Setup of a run: tokenizer, model class, config, languages, trained directions of many.
 
     `start` is the translator that the run starts from; None: a new model.
     """
@@ -44,11 +44,12 @@ class RunSetup:
     tokenizer: Tokenizer
     config: Any
     languages: tuple[str | None, str | None]
+    directions: tuple[tuple[str, str], ...] = ()
 
     def translator(self, model: keras.Model) -> Translator:
         """Return a translator with a model of this run, and the search of its start."""
         search = self.start.search if self.start else None
-        return Translator(model, self.tokenizer, *self.languages, search)
+        return Translator(model, self.tokenizer, *self.languages, search, self.directions)
 
 
 def read_text(
@@ -120,7 +121,8 @@ def prepare_run(
             raise ValueError("lora_rank needs --start-from: LoRA trains an existing model further")
         tokenizer = _tokenizer(options, corpus, pairs)
         config = _config(options, tokenizer)
-        return RunSetup(None, Transformer, tokenizer, config, languages)
+        directions = tuple(dict.fromkeys(corpus.directions.values()))
+        return RunSetup(None, Transformer, tokenizer, config, languages, directions)
     start = Translator.load(start_from, "float32")
     _check_start(options, start.tokenizer, start_from)
     if corpus.directions:  # each source names its target language
@@ -131,7 +133,8 @@ def prepare_run(
     config = dataclasses.replace(start.model.config, **_changes(options, start.model.config))
     if getattr(config, "guided_alignment", 0):
         options.check_guided("for this start_from, or model.guided_alignment=0")
-    return RunSetup(start, type(start.model), tokenizer, config, languages)
+    directions = tuple(dict.fromkeys([*start.directions, *corpus.directions.values()]))
+    return RunSetup(start, type(start.model), tokenizer, config, languages, directions)
 
 
 def _check_start(options, tokenizer, start_from):

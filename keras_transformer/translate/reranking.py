@@ -262,7 +262,7 @@ def _coverages(translator, sources, targets, tokens_per_batch):
     has_model = isinstance(translator.model, EncoderDecoder)
     accepted = "a saved translator with one model, for the weight of coverage"
     require(has_model, "translator", type(translator.model).__name__, accepted)
-    model, tokenizer = translator.model, translator.tokenizer
+    model, tokenizer = translator.require_direct().model, translator.tokenizer
     limit, frame = model.config.max_length, tokenizer.source_frame
     source_ids, target_ids = encoded_pairs(tokenizer, sources, targets, limit)
     coverages = np.zeros(len(sources))

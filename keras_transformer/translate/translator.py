@@ -15,6 +15,7 @@ from keras_transformer.models import EncoderDecoder, Ensemble, Transformer
 from keras_transformer.running.inputs import Request, require_match
 from keras_transformer.saved.folder import CONFIG, save_folder
 from keras_transformer.search import NBEST, SAMPLE, TRANSLATE, Search, spelled_out
+from keras_transformer.system.named_models import located
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.translate.engines.choice import load_engine
@@ -43,6 +44,12 @@ class Translator:
         target_language: Code of the language to translate into; see `source_language`.
         search: Default search options of this translator, by name, see `search.Search`; for
             example those of an imported model's authors. None: those of `Search`.
+        directions: Pairs of source and target language that a multilingual model was trained in.
+            Another pair is translated in two steps if a third language connects them. Empty: every
+            pair is translated in one step.
+
+    Attributes:
+        middle: The third language of a pair that is translated in two steps; else None.
 
     Raises:
         ValueError: If vocabulary sizes or special ids of model and tokenizer differ, or a
@@ -56,13 +63,20 @@ class Translator:
         source_language: str | None = None,
         target_language: str | None = None,
         search: Mapping[str, Any] | None = None,
+        directions: Collection[tuple[str, str]] = (),
     ):
         require_match(tokenizer, model.config)
-        self._begin(KerasEngine(model), tokenizer, source_language, target_language, search or {})
+        self._begin(KerasEngine(model), search or {}, directions)
+        self._choose(tokenizer, source_language, target_language)
 
-    def _begin(self, engine, tokenizer, source_language, target_language, search):
+    def _begin(self, engine, search, directions):
         self._engine, self.search = engine, dict(search)
-        self.tokenizer = tokenizer.between(source_language, target_language)
+        self.directions = tuple((source, target) for source, target in directions)
+
+    def _choose(self, tokenizer, source_language, target_language):
+        """Set the pair of languages, and the one between them for two steps."""
+        self.middle = middle_of(self.directions, source_language, target_language)
+        self.tokenizer = tokenizer.between(self.middle or source_language, target_language)
         self.source_language, self.target_language = source_language, target_language
 
     @property
@@ -110,9 +124,22 @@ class Translator:
             ValueError: If the model does not know a language; the message lists similar codes.
         """
         chosen = copy.copy(self)
-        chosen.tokenizer = self.tokenizer.between(source_language, target_language)
-        chosen.source_language, chosen.target_language = source_language, target_language
+        chosen._choose(self.tokenizer, source_language, target_language)
         return chosen
+
+    def require_direct(self) -> Translator:
+        """Return the translator; ValueError if it translates in two steps, see the class.
+
+        Only a translation in one step has a probability, attention and an exported form.
+        """
+        if self.middle:
+            pair = f"{self.source_language}-{self.target_language}"
+            trained = ", ".join("-".join(x) for x in self.directions)
+            raise ValueError(
+                f"source_language and target_language must be one of {trained} here; {pair} is "
+                f"translated in two steps, through {self.middle}"
+            )
+        return self
 
     @spelled_out(Search, TRANSLATE)
     def translate(
@@ -248,8 +275,9 @@ class Translator:
 
         Raises:
             ValueError: If the numbers of texts differ, or a text is longer than the model's
-                `max_length`.
+                `max_length`; or the translator needs two steps, see `require_direct`.
         """
+        self.require_direct()
         return self._engine.score(self.tokenizer, sources, targets, tokens_per_batch)
 
     def hypotheses(self, request: Request, search: Search) -> list[list[Hypothesis]]:
@@ -259,6 +287,11 @@ class Translator:
             request: The texts, and their token ids if they are known already.
             search: Options of the search, see `options`.
         """
+        if self.middle:
+            first_step = self.between(self.source_language, self.middle)
+            first = replace(request, prefixes=None, constraint=None)
+            lists = first_step.hypotheses(first, replace(search, num_hypotheses=1))
+            request = replace(request, texts=[x[0].text for x in lists], ids=None)
         return self._engine.search(self.tokenizer, request, search)
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
@@ -275,7 +308,8 @@ class Translator:
         if isinstance(self.model, Ensemble):
             raise ValueError("an ensemble cannot be saved: save its translators")
         sides = dict(source_language=self.source_language, target_language=self.target_language)
-        facts = sides | ({"search": self.search} if self.search else {})
+        facts: dict[str, Any] = sides | ({"search": self.search} if self.search else {})
+        facts |= {"directions": [[*x] for x in self.directions]} if self.directions else {}
         save_folder(folder, self.model, self.tokenizer, facts, [self.shortlist], base)
 
     @classmethod
@@ -293,7 +327,8 @@ class Translator:
         options. Arguments that would change these are refused.
 
         Args:
-            folder: Folder of a saved or an exported translator.
+            folder: Folder of a saved or an exported translator, or the name of one, such as
+                "tatoeba": see `system.named_models`.
             precision: "float32", "bfloat16" or "float16": dtype of weights and arithmetic; if it
                 would be slower than float32 on this machine, float32 is used, with a warning.
                 "int8": each weight of dense layers and embeddings takes 8 bits, plus 4 bits for the
@@ -309,9 +344,26 @@ class Translator:
             ValueError: If the folder is not a saved translator, a file is broken, the tokenizer is
                 not the model's, or the precision, a language or the engine is unknown.
         """
+        folder = located(folder)
         new_engine, tokenizer, config = load_engine(folder, engine, precision)
         languages = dict(source_language=source_language, target_language=target_language)
         translator, search = cls.__new__(cls), Search.saved(config, Path(folder, CONFIG))
+        translator._begin(new_engine, search, config.get("directions", ()))
         source, target = (code or config.get(name) for name, code in languages.items())
-        translator._begin(new_engine, tokenizer, source, target, search)
+        translator._choose(tokenizer, source, target)
         return translator
+
+
+def middle_of(
+    directions: Collection[tuple[str, str]], source: str | None, target: str | None
+) -> str | None:
+    """Return the language through which a pair is translated in two steps; None: in one step.
+
+    Args:
+        directions: Pairs that are translated in one step; empty: all.
+        source, target: Languages of the pair; None: not known.
+    """
+    if (source, target) in directions or source == target:
+        return None
+    middles = {y for x, y in directions if x == source} & {x for x, y in directions if y == target}
+    return min(middles, default=None)

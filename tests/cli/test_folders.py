@@ -55,7 +55,7 @@ def test_python_names_the_command(checkpoint, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=message):
         Translator.load(checkpoint, engine="ctranslate2")
     monkeypatch.chdir(tmp_path)
-    message = "no such folder; a model of that name on .*`keras-transformer import gpt2 saved_"
+    message = "no such folder, .*; a model of that name on .*`keras-transformer import gpt2 saved_"
     with pytest.raises(ValueError, match=message):
         CausalLM.load("gpt2")
 

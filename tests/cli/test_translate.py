@@ -28,6 +28,19 @@ def test_translates_stdin_to_stdout_line_by_line(run, translator, folder):
     assert run("translate", folder, stdin="").stdout == ""
 
 
+def test_translates_texts_of_the_command_line(run, translator, folder, tmp_path):
+    expected = translator.translate(LINES, max_extra_length=4)
+    result = run("translate", folder, "--max-extra-length", 4, *LINES)
+    assert result.stdout == "".join(line + "\n" for line in expected)
+    (tmp_path / "in.txt").write_text("one\n")
+    for options in (["-i", tmp_path / "in.txt"], ["--text-field", "text"]):
+        message = run("translate", folder, "one", *options, status=2).stderr
+        assert "must be left out with texts on the command line" in message
+    out = ["-i", tmp_path / "in.txt", "-o", f"{tmp_path}/out/"]
+    message = run("translate", folder, "one", *out, status=2).stderr
+    assert "TEXT must be left out when --output is a folder, got ['one']" in message
+
+
 def test_translates_a_file_plain_or_packed_to_a_file(run, translator, folder, tmp_path):
     options = dict(beam_size=2, length_penalty=0.0, max_extra_length=4, tokens_per_batch=16)
     expected = "".join(line + "\n" for line in translator.translate(LINES, **options))

@@ -27,6 +27,7 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.language.chats import chat_folder
 
 from . import data_sets, senses
+from .shell import ROOT
 
 RECIPE = """corpus = "files"
 epochs = 1
@@ -64,6 +65,7 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     _translator(tiny_transformer, windows).save(folder / "saved_models/documents")
     for name in ("grammar", "multi30k", "terms"):
         _translator(tiny_transformer, tokenizer).save(folder / "saved_models" / name)
+    shutil.copytree(ROOT / "saved_models/tatoeba", folder / "saved_models/tatoeba")
     back = _translator(tiny_transformer, tokenizer, "de", "en")
     back.save(folder / "saved_models/grammar-de-en")
     data_sets.write(folder / "DATA", pairs["train"])

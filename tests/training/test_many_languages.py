@@ -102,7 +102,9 @@ def test_described_and_served(run):
     assert facts["source languages"] == "en, de" and facts["target languages"] == "de, en, fr"
     catalogue = Catalogue.load([run])
     assert catalogue.sources == ["de", "en"]
-    assert catalogue.targets("de") == ["en", "fr"]  # to French without training pairs
+    assert catalogue.targets("de") == ["en", "fr"]  # to French in two steps
+    assert Translator.load(run, None, "de", "fr").middle == "en"
+    assert facts["directions"] == "en-de, de-en, en-fr"
     assert catalogue.targets("en") == ["de", "fr"]
 
 

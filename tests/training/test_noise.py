@@ -60,6 +60,15 @@ def test_what_is_copied_is_on_both_sides():
         assert text and text == text.strip() and "\n" not in text
 
 
+def test_what_is_copied_stands_alone_too():
+    rng = np.random.default_rng(0)
+    pairs = [noise._copied_alone("Hello", "Hallo", rng, []) for _ in range(500)]
+    assert all(source == target and "Hello" not in source for source, target in pairs)
+    texts = " ".join(source for source, _ in pairs)
+    assert all(any(x in texts for x in letters) for letters in noise.SCRIPTS)
+    assert "https://" in texts and any(source in noise.MARKS for source, _ in pairs)
+
+
 def test_shares_and_seeds():
     assert with_noise(PAIRS, 0) == PAIRS
     changed = with_noise(PAIRS, 0.3, seed=1)

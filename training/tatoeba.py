@@ -1,0 +1,80 @@
+"""Make the translator that comes with the project, from everyday sentences of Tatoeba.
+
+    python -m training.tatoeba --data-folder DATA
+
+DATA has the folders `tatoeba-en-de`, `tatoeba-en-es` and `tatoeba-en-fr` of the recipe `tatoeba`.
+The first run trains on their text as it is, the second on text with noise, at a falling learning
+rate. The same command resumes. On two CPU cores it takes hours; `--set` changes options of both
+runs, such as tokens_per_batch on a GPU.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keras_transformer import Translator
+from keras_transformer.data.text_files import read_pairs
+from keras_transformer.text.marian import tag_of
+from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.training import runs
+from keras_transformer.training.translation import train
+
+LANGUAGES = ("de", "es", "fr")  # beside English
+# A deep encoder is computed once for each sentence, a decoder once for each token (Kasai et al.
+# 2021, "Deep Encoder, Shallow Decoder").
+SIZES = ["model.d_model=192", "model.d_ff=768", "model.num_heads=6", "vocab_size=8000"]
+SIZES += ["model.num_encoder_layers=6", "model.num_decoder_layers=2"]
+SIZES += ["num_buckets=14", "average_last=1"]
+FIRST = ["epochs=8", "peak_learning_rate=0.003", "warmup_steps=1500", "decay=inverse_sqrt"]
+SECOND = ["epochs=1", "peak_learning_rate=0.001", "warmup_steps=100", "decay=linear", "noise=0.15"]
+PAIRS, PER_PIECE, FREQUENT = 30_000, 50, 300  # of the shortlist: pairs are those of a direction
+
+
+def shortlist_of(translator: Translator, data_folder: Path) -> Shortlist:
+    """Return the shortlist of a translator of six directions.
+
+    Args:
+        translator: The translator, whose sources begin with the tag of a language.
+        data_folder: Folder of the training text.
+    """
+    sources, targets = list[str](), list[str]()
+    for code in LANGUAGES:
+        files = (data_folder / f"tatoeba-en-{code}" / f"train.{x}.gz" for x in ("en", code))
+        pairs = read_pairs(*files)
+        for source, target in pairs[:: max(1, len(pairs) // PAIRS)]:
+            sources += [f"{tag_of(code)} {source}", f"{tag_of('en')} {target}"]
+            targets += [target, source]
+    tokenizer = translator.tokenizer.between(None, None)
+    options = dict(per_piece=PER_PIECE, frequent=FREQUENT)
+    return Shortlist.train(tokenizer, sources, targets, **options)
+
+
+def main(
+    data_folder: Annotated[Path, typer.Option(help="Folder of the folders of Tatoeba's text.")],
+    output: Annotated[Path, typer.Option(help="Folder to write.")] = Path("saved_models/tatoeba"),
+    work: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the two runs.  [default: OUTPUT-runs]"),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change an option of both runs, such as epochs=1."),
+    ] = None,
+) -> None:
+    """Train the translator in two runs, learn its shortlist, and store it in 8 bits."""
+    work = work or output.with_name(f"{output.name}-runs")
+    first, second = work / "first", work / "second"
+    train("tatoeba", first, data_folder, changes=[*SIZES, *FIRST, *(changes or ())])
+    options = [*SIZES, *SECOND, *(changes or ())]
+    train("tatoeba", second, data_folder, start_from=first, changes=options)
+    translator = Translator.load(second, "int8")
+    translator.shortlist = shortlist_of(translator, data_folder)
+    translator.save(output)
+    print(output)
+
+
+if __name__ == "__main__":
+    runs.main(main)
