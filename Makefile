@@ -3,6 +3,8 @@
 # make test          lint, documentation, and the tests under PyTorch, JAX and TensorFlow;
 #                    KT_EVERY_CASE=1 make test runs all cases under JAX and TensorFlow, too
 # make test-jax      the tests under one backend (also test-tensorflow, test-torch)
+# make published     install packages with published weights (tests/published.txt, 310 MB); their tests
+#                    are skipped without them
 # make faults        all faults of tests/faults (kills, full disks, truncated files, flipped bits),
 #                    with their counts; make test runs a sample of them
 # make fuzz          10,000 damaged examples for each reader of foreign files, and as many requests
@@ -36,7 +38,7 @@ FAST := $(wildcard tests/test_*.py) $(addprefix tests/,decoding demo distributio
 # Tests start many processes: with bytecode files, only the first one compiles a module.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: check size demo test $(addprefix test-,$(BACKENDS)) faults fuzz install-test bench lint docs format clean release
+.PHONY: check size demo test $(addprefix test-,$(BACKENDS)) published faults fuzz install-test bench lint docs format clean release
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -64,6 +66,12 @@ test: .venv/ready
 $(addprefix test-,$(BACKENDS)): .venv/ready
 	@echo "== tests under $(@:test-%=%)"
 	@KERAS_BACKEND=$(@:test-%=%) OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST)
+
+.venv/published: .venv/ready tests/published.txt
+	$(BIN)/python -m pip install --quiet --no-compile --no-deps --requirement tests/published.txt
+	touch $@
+
+published: .venv/published
 
 # One process: each process counts only its own faults.
 faults: .venv/ready

@@ -77,14 +77,15 @@ def word_errors(actual: str, expected: str) -> int:
     return row[-1]
 
 
-def peer_texts(folder: Path, clips: Sequence[Clip], transcriber: Transcriber) -> list[str]:
+def peer_texts(
+    model: ctranslate2.models.Whisper, clips: Sequence[Clip], transcriber: Transcriber
+) -> list[str]:
     """Return CTranslate2's texts of clips of at most `SECONDS`."""
-    model = ctranslate2.models.Whisper(str(folder), compute_type="float32")
     tokenizer, texts = transcriber.tokenizer, []
     prompt = [tokenizer.id_of(token) for token in PROMPT]
     for samples, _ in clips:
         padded = np.pad(samples, (0, SECONDS * RATE - len(samples))).astype("float32")
-        features = log_mel(padded, RATE, transcriber.model.config.num_mels)
+        features = np.array(log_mel(padded, RATE, transcriber.model.config.num_mels))
         view = ctranslate2.StorageView.from_array(np.ascontiguousarray(features.T[None]))
         result = model.generate(view, [prompt], beam_size=1)
         texts += tokenizer.decode([result[0].sequences_ids[0]])
@@ -103,13 +104,14 @@ def main() -> None:
     if shutil.which("espeak-ng"):
         sets["sentences spoken by espeak-ng"] = [*sentences(options.data, options.clips)]
     transcriber, rows = load_pretrained(options.folder), []
+    peer = ctranslate2.models.Whisper(str(options.folder), compute_type="float32")
     for name, clips in sets.items():
         start = time.perf_counter()
         ours = transcriber.transcribe(
             [samples for samples, _ in clips], sample_rate=RATE, language="en", beam_size=1
         )
         middle = time.perf_counter()
-        theirs = peer_texts(options.folder, clips, transcriber)
+        theirs = peer_texts(peer, clips, transcriber)
         seconds = middle - start, time.perf_counter() - middle
         same = sum(x == y for x, y in zip(ours, theirs, strict=True))
         num_words = sum(len(spoken_words(text)) for _, text in clips)

@@ -3,7 +3,6 @@
 import dataclasses
 import sys
 
-import ctranslate2 as peer
 import keras
 import pytest
 
@@ -13,9 +12,8 @@ from keras_transformer.export import ctranslate2
 from keras_transformer.models import Transformer
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.translate.translator import Translator
+from tests.export.conversions import ENGLISH, GERMAN, OWN, greedy_texts, own_translator
 
-ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"] * 20
-GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."] * 20
 TEXTS = [*ENGLISH[:3], "犬 dog", "dog ½"]
 FAMILIES = {  # languages
     "marian": (None, None),
@@ -26,57 +24,30 @@ FAMILIES = {  # languages
     "umt5": ("en", "de"),
     "madlad": (None, "de"),
 }
-OWN = {
-    "post_norm": {},
-    "pre_norm": dict(norm_first=True, activation="gelu"),
-    "untied": dict(tie_output=False, norm_first=True),
-    "separate": dict(share_embeddings=False, positions="learned"),
-    "unequal": dict(num_decoder_heads=4, decoder_d_ff=40, norm_first=True),
-    "unpositioned": dict(positions="none", norm_first=True),
-}
+KINDS = [*OWN]
 
 if keras.backend.backend() != "torch":  # weights are arrays, whatever runs here
-    FAMILIES, OWN = {"t5": FAMILIES["t5"]}, {"pre_norm": OWN["pre_norm"]}
+    FAMILIES, KINDS = {"t5": FAMILIES["t5"]}, ["pre_norm"]
 
 
 def translated(out, translator):
     """Return CTranslate2's greedy translations, by our tokenizer."""
-    tokenizer = translator.tokenizer
-    source, target = (tokenizer.pieces_of(side) for side in ("source", "target"))
-    ids = {piece: i for i, piece in enumerate(target)}
-    model = peer.Translator(str(out), compute_type="float32")
-    found = []
-    first = [target[i] for i in tokenizer.target_frame.before]
-    for row in tokenizer.encode_source(TEXTS):
-        # Where the last of our tokens is a forced end, a token less: it has to be found here.
-        most = len(row) + 10 - translator.options({}).forced_eos
-        result = model.translate_batch(
-            [[source[i] for i in row]], beam_size=1, max_decoding_length=most,
-            target_prefix=[first] if first else None,
-        )  # fmt: skip
-        found += tokenizer.decode_target([[ids[x] for x in result[0].hypotheses[0]]])
-    return found
+    # Where the last of our tokens is a forced end, a token less: it has to be generated here.
+    more = 10 - translator.options({}).forced_eos
+    return greedy_texts(out, translator.tokenizer, TEXTS, lambda row: len(row) + more)
 
 
 def check(folder, out, languages=(None, None)):
     translator = Translator.load(folder, None, *languages)
     ctranslate2(folder, out)
-    found = translator.translate(TEXTS, beam_size=1, max_extra_length=10)
-    assert translated(out, translator) == found
-    assert len(set(found)) > 1
+    texts = translator.translate(TEXTS, beam_size=1, max_extra_length=10)
+    assert translated(out, translator) == texts
+    assert len(set(texts)) > 1
 
 
-@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("kind", KINDS)
 def test_our_own(kind, randomize, tmp_path):
-    shared = OWN[kind].get("share_embeddings", True)
-    tokenizer = SentencePieceTokenizer.train(ENGLISH, GERMAN, vocab_size=360, shared=shared)
-    sizes = dict(
-        source_vocab_size=tokenizer.source_vocab_size, d_model=16, d_ff=24, num_heads=2,
-        target_vocab_size=tokenizer.target_vocab_size, num_encoder_layers=2, num_decoder_layers=2,
-        max_length=64,
-    )  # fmt: skip
-    model = randomize(Transformer(TransformerConfig(**sizes | OWN[kind])), scale=2.0)
-    Translator(model, tokenizer, "en", "de").save(tmp_path / "saved")
+    own_translator(kind, randomize).save(tmp_path / "saved")
     check(tmp_path / "saved", tmp_path / "out")
     processor_files = sorted(path.name for path in (tmp_path / "out").glob("*.spm"))
     assert processor_files == ["source.spm", "target.spm"]

@@ -14,12 +14,10 @@ from keras_transformer.export import ctranslate2
 from keras_transformer.hub.ctranslate2 import specification
 from keras_transformer.hub.ctranslate2_in import NEVER, is_converted
 from keras_transformer.models import Transformer
-from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.translate.translator import Translator
 from keras_transformer.weights import weights_of
+from tests.export.conversions import ENGLISH, GERMAN, OWN, greedy_texts, own_translator
 
-ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"] * 20
-GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."] * 20
 TEXTS = [*ENGLISH[:3], "dog ½"]
 PAIR = ["source.spm", "target.spm"]
 SENTENCEPIECE = ["sentencepiece.bpe.model", "tokenizer_config.json"]
@@ -31,13 +29,6 @@ FAMILIES = {  # languages, and the files to copy beside the converted model
     "t5": ((None, None), ["spiece.model", "tokenizer_config.json"]),
     "madlad": ((None, "de"), ["spiece.model", "tokenizer_config.json"]),
 }
-OWN = {
-    "post_norm": {},
-    "pre_norm": dict(norm_first=True, activation="gelu"),
-    "untied": dict(tie_output=False, norm_first=True),
-    "separate": dict(share_embeddings=False, positions="learned"),
-    "unequal": dict(num_decoder_heads=4, decoder_d_ff=40, norm_first=True),
-}
 EXPORTED = {
     "m2m_100": ("en", "fr"),
     "nllb": ("eng_Latn", "deu_Latn"),
@@ -47,9 +38,12 @@ EXPORTED = {
     "madlad": (None, "de"),
 }
 
+# A model without positions comes back with learned positions, which are 0.
+KINDS = [kind for kind in OWN if kind != "unpositioned"]
+
 if keras.backend.backend() != "torch":  # weights are arrays, whatever runs here
     FAMILIES = {name: FAMILIES[name] for name in ("marian", "t5")}
-    OWN, EXPORTED = {"pre_norm": OWN["pre_norm"]}, {}
+    KINDS, EXPORTED = ["pre_norm"], {}
 
 
 def converted(folder, out, files=(), quantization=None):
@@ -142,27 +136,15 @@ def test_quantized(quantization, originals, tmp_path):
     out = converted(theirs, tmp_path / "out", PAIR, quantization)
     actual = load_pretrained(out)
     check_weights(actual.model, expected.model, BOUNDS[quantization])
-    # CTranslate2 computes with the same weights in float32.
-    pieces = actual.tokenizer.pieces_of("source")
-    model, ids = peer.Translator(str(out), compute_type="float32"), []
-    for row in actual.tokenizer.encode_source(TEXTS):
-        options = dict(beam_size=1, max_decoding_length=len(row) + 9)  # EOS is our last
-        result = model.translate_batch([[pieces[i] for i in row]], **options)
-        ids.append([pieces.index(x) for x in result[0].hypotheses[0]])
-    assert translations(actual) == actual.tokenizer.decode_target(ids)
+    # CTranslate2 computes with the same weights in float32. Our last token is EOS.
+    expected = greedy_texts(out, actual.tokenizer, TEXTS, lambda row: len(row) + 9)
+    assert translations(actual) == expected
 
 
-@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("kind", KINDS)
 def test_our_own(kind, randomize, tmp_path):
-    shared = OWN[kind].get("share_embeddings", True)
-    tokenizer = SentencePieceTokenizer.train(ENGLISH, GERMAN, vocab_size=360, shared=shared)
-    sizes = dict(
-        source_vocab_size=tokenizer.source_vocab_size, d_model=16, d_ff=24, num_heads=2,
-        target_vocab_size=tokenizer.target_vocab_size, num_encoder_layers=2, num_decoder_layers=2,
-        max_length=64,
-    )  # fmt: skip
-    model = randomize(Transformer(TransformerConfig(**sizes | OWN[kind])), scale=2.0)
-    translator = Translator(model, tokenizer, "en", "de")
+    translator = own_translator(kind, randomize)
+    model, tokenizer = translator.model, translator.tokenizer
     translator.save(tmp_path / "saved")
     out = ctranslate2(tmp_path / "saved", tmp_path / "out")
     actual = load_pretrained(out, "en", "de")
