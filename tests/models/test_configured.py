@@ -32,6 +32,7 @@ from keras_transformer.models import (
     ViT,
     ViTConfig,
 )
+from keras_transformer.models.configured import _serialized
 from keras_transformer.optimizers import WarmupSchedule, adam
 from tests.backends import cases
 
@@ -192,3 +193,9 @@ def test_missing_and_unknown_inputs_are_named():
             model.fit(inputs, IDS, verbose=0)
     with pytest.raises(ValueError, match="number of inputs must be at most 2: .*, got 3"):
         model([IDS, IDS, IDS])
+
+
+@pytest.mark.parametrize("name", ["float32", "mixed_bfloat16", "int8_from_float32"])
+def test_a_dtype_policy_is_serialized_as_keras_does(name):
+    policy = keras.dtype_policies.get(name)
+    assert _serialized(policy) == keras.dtype_policies.serialize(policy)
