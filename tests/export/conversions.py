@@ -19,16 +19,16 @@ OWN = {
 }
 
 
-def own_translator(kind, randomize):
-    """Return a translator of one of the configs in `OWN`."""
-    shared = OWN[kind].get("share_embeddings", True)
+def own_translator(changes, randomize):
+    """Return a random translator whose config has these changes."""
+    shared = changes.get("share_embeddings", True)
     tokenizer = SentencePieceTokenizer.train(ENGLISH, GERMAN, vocab_size=360, shared=shared)
     sizes = dict(
         source_vocab_size=tokenizer.source_vocab_size, d_model=16, d_ff=24, num_heads=2,
         target_vocab_size=tokenizer.target_vocab_size, num_encoder_layers=2, num_decoder_layers=2,
         max_length=64,
     )  # fmt: skip
-    model = randomize(Transformer(TransformerConfig(**sizes | OWN[kind])), scale=2.0)
+    model = randomize(Transformer(TransformerConfig(**sizes | changes)), scale=2.0)
     return Translator(model, tokenizer, "en", "de")
 
 

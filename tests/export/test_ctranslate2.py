@@ -47,7 +47,7 @@ def check(folder, out, languages=(None, None)):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_our_own(kind, randomize, tmp_path):
-    own_translator(kind, randomize).save(tmp_path / "saved")
+    own_translator(OWN[kind], randomize).save(tmp_path / "saved")
     check(tmp_path / "saved", tmp_path / "out")
     processor_files = sorted(path.name for path in (tmp_path / "out").glob("*.spm"))
     assert processor_files == ["source.spm", "target.spm"]

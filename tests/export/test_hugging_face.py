@@ -14,14 +14,12 @@ from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import Gemma, GemmaConfig, LLaMA, LLaMAConfig, Transformer
 from keras_transformer.running.runner import until_end
 from keras_transformer.system.files import read_json
-from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.translate.translator import Translator
+from tests.export.conversions import ENGLISH, GERMAN, own_translator
 from tests.language.chats import chat_folder
 from tests.text.chat_formats import MESSAGES
 
-ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"] * 20
-GERMAN = ["Der alte Mann sieht den Hund.", "Ein Hund schläft hier.", "Ich sehe 3 Hunde."] * 20
 TEXTS = [*ENGLISH[:3], "犬 dog </s>", "dog ½"]
 WIDTHS = dict(d_model=16, d_ff=24, num_layers=2, num_heads=2, max_length=64)
 FAMILIES = ("marian", "m2m_100", "nllb", "mbart", "t5", "umt5", "madlad", "bart")
@@ -39,17 +37,8 @@ if keras.backend.backend() != "torch":  # weights are arrays, whatever runs here
 @pytest.fixture(scope="module", params=OWN)
 def own(request, randomize, tmp_path_factory):
     """A translator as training leaves it, random."""
-    changes = OWN[request.param]
-    shared = changes.get("share_embeddings", True)
-    tokenizer = SentencePieceTokenizer.train(ENGLISH, GERMAN, vocab_size=360, shared=shared)
-    sizes = dict(
-        source_vocab_size=tokenizer.source_vocab_size, d_model=16, d_ff=24, num_heads=2,
-        target_vocab_size=tokenizer.target_vocab_size, num_encoder_layers=2, num_decoder_layers=2,
-        max_length=64,
-    )  # fmt: skip
-    model = randomize(Transformer(TransformerConfig(**sizes | changes)), scale=2.0)
     folder = tmp_path_factory.mktemp(request.param)
-    Translator(model, tokenizer, "en", "de").save(folder)
+    own_translator(OWN[request.param], randomize).save(folder)
     return folder
 
 

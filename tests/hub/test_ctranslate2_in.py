@@ -143,7 +143,7 @@ def test_quantized(quantization, originals, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_our_own(kind, randomize, tmp_path):
-    translator = own_translator(kind, randomize)
+    translator = own_translator(OWN[kind], randomize)
     model, tokenizer = translator.model, translator.tokenizer
     translator.save(tmp_path / "saved")
     out = ctranslate2(tmp_path / "saved", tmp_path / "out")
