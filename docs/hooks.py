@@ -17,17 +17,17 @@ from mkdocs.utils import get_relative_url
 
 SCRIPT = "assets/javascripts/mermaid.min.js"
 ROOT = Path(__file__).parents[1]
-RESULTS = "benchmarks/results"
+RESULTS, CARD = "benchmarks/results", "saved_models/tatoeba/README.md"
 DIAGRAM = '<pre class="mermaid">'
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the script, the notebooks and the measured results to the files of the site."""
+    """Add the script, the notebooks, the results and the model's card to the files of the site."""
     for page in list(files.documentation_pages()):
         if page.src_uri.startswith("lessons/") and page.name != "index":
             content = notebook(Path(page.abs_src_path).read_text("utf-8"))
             files.append(File.generated(config, f"lessons/{page.name}.ipynb", content=content))
-    for path in sorted((ROOT / RESULTS).rglob("*.*")):
+    for path in (ROOT / CARD, *sorted((ROOT / RESULTS).rglob("*.*"))):
         uri, level = path.relative_to(ROOT).as_posix(), InclusionLevel.NOT_IN_NAV
         files.append(File.generated(config, uri, abs_src_path=str(path), inclusion=level))
     script = resources.files("mermaidx") / "assets" / "mermaid.js"
@@ -41,10 +41,10 @@ def notebook(text: str) -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Turn links between `docs/` and the results, which hold in the repository, into the site's."""
+    """Turn links to results and card, and back, which hold in the repository, into the site's."""
     if page.file.src_uri.startswith(RESULTS):
         return re.sub(r"\]\(((?:\.\./)+)docs/", r"](\1", markdown)
-    return re.sub(rf"\]\(\.\./((?:\.\./)*{RESULTS})", r"](\1", markdown)
+    return re.sub(rf"\]\(\.\./((?:\.\./)*(?:{RESULTS}|{CARD}))", r"](\1", markdown)
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
