@@ -122,8 +122,8 @@ def use(programs: Path, backend: str, folder: Path) -> None:
     for words in (translate, program):
         wrote, said = execute(*words, **options)
         assert wrote and not said, said
-    named = [command, "translate", "tatoeba", "--target-language", "de", "Good morning, Tom."]
-    assert "Guten Morgen" in execute(*named, **options)[0]
+    named = [command, "translate", "tatoeba", "--target-language", "de", "Where is the station?"]
+    assert "Wo ist" in execute(*named, **options)[0]
 
 
 def check(python: str, wheels: list[Path], backend: str, folder: Path) -> str:

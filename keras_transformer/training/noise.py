@@ -121,8 +121,10 @@ def _in_tags(source, target, rng, pairs):
     return f"<{tag}>{source}</{tag}>", f"<{tag}>{target}</{tag}>"
 
 
-CHANGES = (_lower, _capitals, _unmarked, _with_typo, _with_emoji, _with_copied, _copied_alone)
-CHANGES += (_joined, _in_tags)
+CHANGES = (
+    *(_lower, _capitals, _unmarked, _with_typo, _with_emoji),
+    *(_with_copied, _copied_alone, _joined, _in_tags),
+)
 
 
 def _name(rng):
