@@ -109,7 +109,8 @@ class Graphs(ExportedEngine):
 
 def test_an_exported_translator_refuses_by_name(run, failure, monkeypatch):
     engine, exported = Graphs(), Translator.__new__(Translator)
-    exported._begin(engine, engine.tokenizer, None, None, {})
+    exported._begin(engine, {}, ())
+    exported._choose(engine.tokenizer, None, None)
     monkeypatch.setattr(Translator, "load", lambda *arguments, **options: exported)
     assert run("translate", "x", stdin="one\n").stdout == "one\n"
     for arguments, message in (
