@@ -62,7 +62,8 @@ def check_scaling(theta: float, scaling: Any, head_dim: int | None = None) -> No
             in_range = value is None or (is_number(value) and value >= 0)
             require(in_range, f"{name} of scaling", value, "a number of at least 0 or None")
         rounds = scaling.get("truncate", True)
-        require(isinstance(rounds, bool), "truncate of scaling", rounds, "True or False")
+        accepted = "True, False or None"
+        require(isinstance(rounds, bool | None), "truncate of scaling", rounds, accepted)
     if kind == "longrope":
         length = scaling["original_max_position_embeddings"]
         factor = scaling.get("attention_factor")
@@ -103,7 +104,7 @@ def rates(
         theta: Base of the rates.
         scaling: `rope_type` and its values, with the key names of Hugging Face's
             `rope_parameters`; keys in `OPTIONAL` may be absent or None. "yarn" may have `truncate`:
-            whether the ends of the mix are whole pairs, True by default. None: no scaling.
+            whether the ends of the mix are whole pairs, True if absent. None: no scaling.
         length: Number of tokens of the sequence, for "dynamic" and "longrope".
 
     Returns:

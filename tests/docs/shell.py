@@ -109,7 +109,7 @@ class Command:
     def check(self):
         """Fails unless there is such a command with such options."""
         name, *rest = self.words
-        if name in ("cat", "echo", "curl", "docker", "kill"):
+        if name in ("cat", "echo", "curl", "docker", "kill", "espeak-ng"):
             return
         if name == "make":
             assert set(rest) <= set(TARGETS), self.words

@@ -21,6 +21,7 @@ from keras_transformer.training.runs import main, run_into, schedule_for
 Output = Annotated[Path, typer.Option()]
 SCRIPTS = sorted(path.stem for path in (Path(__file__).parents[2] / "training").glob("[a-z]*.py"))
 SCRIPTS.remove("demo")  # it reads a run
+SCRIPTS.remove("tatoeba")  # two runs of `translation`
 
 
 @pytest.fixture
