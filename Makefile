@@ -11,8 +11,7 @@
 #                    to the server; KT_FUZZ=500 make fuzz is shorter
 # make install-test  install wheel and sdist in empty environments with one backend; three minutes
 # make release       write wheel, sdist, the translator's wheel and software bill of materials to
-#                    dist/; list the known
-#                    vulnerabilities of the tested versions, from PyPI
+#                    dist/; list the known vulnerabilities of the tested versions, from PyPI
 # make docs          build the documentation into site/
 # make lint          check style and import rules
 # make size          lines of code per package, words of the documentation, the longest file and

@@ -243,8 +243,8 @@ def _saved(folder, pair, options, precision, engine):
     pairs: dict[Pair, Pair] = {}
     if tokenizer.target_languages and not pair:
         sources = tokenizer.source_languages or (source or "en",)
-        trained = itertools.product(sources, tokenizer.target_languages)
-        for names in translator.directions or trained:
+        every = itertools.product(sources, tokenizer.target_languages)
+        for names in translator.directions or every:
             codes = short_code(names[0]), short_code(names[1])
             if codes[0] != codes[1]:
                 pairs.setdefault(codes, names)

@@ -37,10 +37,17 @@ def is_name(model: str | os.PathLike) -> bool:
 
 
 def installed_models() -> dict[str, Path]:
-    """Return the folders of the models of installed packages by name; no package is imported."""
+    """Return the folders of the models of installed packages by name.
+
+    An entry point whose module is not there is left out; no module is imported, except the parents
+    of one inside a package.
+    """
     folders: dict[str, Path] = {}
     for entry in metadata.entry_points(group=GROUP):
-        module = util.find_spec(entry.value)
+        try:
+            module = util.find_spec(entry.module)
+        except ImportError:
+            continue
         for place in (module and module.submodule_search_locations) or ():
             folders.setdefault(entry.name, Path(place))
     return folders

@@ -136,6 +136,5 @@ def _like(start, model):
     """Return a translator or language model like `start` with another model."""
     if isinstance(start, CausalLM):
         return CausalLM(model, start.tokenizer, start.template, start.search)
-    return Translator(
-        model, start.tokenizer, start.source_language, start.target_language, start.search
-    )
+    languages = start.source_language, start.target_language
+    return Translator(model, start.tokenizer, *languages, start.search, start.directions)

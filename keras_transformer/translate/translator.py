@@ -52,8 +52,8 @@ class Translator:
         middle: The third language of a pair that is translated in two steps; else None.
 
     Raises:
-        ValueError: If vocabulary sizes or special ids of model and tokenizer differ, or a
-            multilingual model does not know a language.
+        ValueError: If vocabulary sizes or special ids of model and tokenizer differ, a multilingual
+            model does not know a language, or `directions` are not pairs.
     """
 
     def __init__(
@@ -71,6 +71,8 @@ class Translator:
 
     def _begin(self, engine, search, directions):
         self._engine, self.search = engine, dict(search)
+        are_pairs = all(isinstance(x, list | tuple) and len(x) == 2 for x in directions)
+        require(are_pairs, "directions", directions, "pairs of source and target language")
         self.directions = tuple((source, target) for source, target in directions)
 
     def _choose(self, tokenizer, source_language, target_language):
@@ -286,10 +288,15 @@ class Translator:
         Args:
             request: The texts, and their token ids if they are known already.
             search: Options of the search, see `options`.
+
+        Raises:
+            ValueError: If a pair that is translated in two steps is given a constraint.
         """
         if self.middle:
+            accepted = "left out for a pair that is translated in two steps"
+            require(request.constraint is None, "constraint", request.constraint, accepted)
             first_step = self.between(self.source_language, self.middle)
-            first = replace(request, prefixes=None, constraint=None)
+            first = replace(request, prefixes=None)
             lists = first_step.hypotheses(first, replace(search, num_hypotheses=1))
             request = replace(request, texts=[x[0].text for x in lists], ids=None)
         return self._engine.search(self.tokenizer, request, search)
@@ -348,7 +355,7 @@ class Translator:
         new_engine, tokenizer, config = load_engine(folder, engine, precision)
         languages = dict(source_language=source_language, target_language=target_language)
         translator, search = cls.__new__(cls), Search.saved(config, Path(folder, CONFIG))
-        translator._begin(new_engine, search, config.get("directions", ()))
+        translator._begin(new_engine, search, config.get("directions") or ())
         source, target = (code or config.get(name) for name, code in languages.items())
         translator._choose(tokenizer, source, target)
         return translator

@@ -24,6 +24,7 @@ def place(tmp_path, monkeypatch):
     facts.mkdir()
     (facts / "METADATA").write_text("Name: some-models\nVersion: 1.0\n")
     entries = "[keras_transformer.models]\nsmall = of_small\nlarge = of_large\ngone = of_none\n"
+    entries += "broken = of_none.inside\n"
     (facts / "entry_points.txt").write_text(entries)
     monkeypatch.setattr(sys, "path", [str(site), *sys.path])
     monkeypatch.chdir(tmp_path)
@@ -33,7 +34,9 @@ def place(tmp_path, monkeypatch):
 def test_a_folder_then_saved_models_then_packages(place):
     assert str(located("small")) == "saved_models/small"
     assert located("large") == place / "site" / "of_large"
-    assert {"small", "large"} <= set(installed_models()) and "gone" not in installed_models()
+    assert {"small", "large"} <= set(installed_models()) and not {"gone", "broken"} & set(
+        installed_models()
+    )
     for same in ("unfinished", "none", "./small", "saved_models/none", "a/b", "", "-x"):
         assert str(located(same)) == same.removeprefix("./") or str(located(same)) == "."
     (place / "large").mkdir()

@@ -8,6 +8,7 @@ from keras_transformer.analysis.alignment import align, attention
 from keras_transformer.evaluation.assess import assess
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.text.glossary import Glossary
 from keras_transformer.translate.translator import Translator, middle_of
 from tests.small_translator import SHORT, TEXTS, make
 
@@ -66,9 +67,18 @@ def test_two_steps_have_no_probability(many):
         align(both, ["one"], ["two"])
     with pytest.raises(ValueError, match=message):
         attention(both, "one", "two")
+    with pytest.raises(ValueError, match="constraint must be left out for a pair that is transl"):
+        both.translate(["one"], constraint=Glossary({"one": ["two"]}))
     metrics = assess(both, [("one two", "two"), ("three", "six")], beam_size=1, **SHORT)
     assert metrics["perplexity"] is None and metrics["bleu"] >= 0
     assert many.between("de", "en").require_direct().score(["one"], ["two"])
+
+
+@pytest.mark.once("languages, files and errors")
+@pytest.mark.parametrize("wrong", [["en-de"], [("en",)], "de", [1]])
+def test_directions_are_pairs(many, wrong):
+    with pytest.raises(ValueError, match="directions must be pairs of source and target language"):
+        Translator(many.model, many.tokenizer, directions=wrong)
 
 
 @pytest.mark.once("languages")
