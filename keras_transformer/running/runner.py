@@ -23,6 +23,7 @@ from keras_transformer.models import EncoderDecoder
 from keras_transformer.text.tokenizer import round_up
 
 MULTIPLE = 16  # to which lengths are rounded up where few shapes are wanted
+_WORTH_A_WORKER = 256  # tokens
 LENGTH_MULTIPLE = MULTIPLE if COMPILES_EACH_SHAPE else 1
 
 
@@ -31,6 +32,7 @@ def search_batches(
     tokens_per_batch: int,
     max_length: int,
     few_shapes: bool = COMPILES_EACH_SHAPE,
+    workers: int = 1,
 ) -> Iterator[tuple[list[int], int, int]]:
     """Yield batches as (indices into `lengths`, rows, length), the longest texts first.
 
@@ -42,8 +44,12 @@ def search_batches(
         tokens_per_batch: Maximum tokens in a batch, padding included; a single text may have more.
         max_length: The model's `max_length`.
         few_shapes: Whether batches have few shapes; by default on a backend that compiles each.
+        workers: Number of workers that share the texts: each gets a batch if there is enough work.
     """
     require_whole("tokens_per_batch", tokens_per_batch, 1)
+    if workers > 1:
+        share = max(_WORTH_A_WORKER, -(-sum(lengths) // workers))
+        tokens_per_batch = min(tokens_per_batch, share)
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     start, multiple = 0, MULTIPLE if few_shapes else 1
     while start < len(order):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 _OF_THREAD = threading.local()
 
@@ -22,6 +23,19 @@ def given_up_if(nobody_waits: Callable[[], bool]) -> Iterator[None]:
         yield
     finally:
         _OF_THREAD.nobody_waits = before
+
+
+def inherited(function: Callable) -> Callable:
+    """Return `function` for another thread, where `check` answers as in the caller's."""
+    nobody_waits = getattr(_OF_THREAD, "nobody_waits", None)
+    if nobody_waits is None:
+        return function
+
+    def call(*arguments: Any) -> Any:
+        with given_up_if(nobody_waits):
+            return function(*arguments)
+
+    return call
 
 
 def check() -> None:

@@ -39,6 +39,14 @@ def features_in(cpuinfo: str) -> frozenset[str]:
     return frozenset()
 
 
+def num_threads() -> int:
+    """Return the number of threads to compute with: OMP_NUM_THREADS, else this process's cores."""
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    if threads.isdecimal() and int(threads):
+        return int(threads)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def is_amd() -> bool:
     """Return whether AMD made the processor, by `/proc/cpuinfo`; False on other systems."""
     with contextlib.suppress(OSError):

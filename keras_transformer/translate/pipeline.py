@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keras_transformer.backend import SEARCHES_BY_SHAPE
+from keras_transformer.backend import SEARCHES_BY_SHAPE, num_workers, on_all_cores
 from keras_transformer.config import require
 from keras_transformer.decoding import IMPOSSIBLE, Phrases, uniforms
 from keras_transformer.models import Transformer
@@ -66,10 +66,8 @@ def search_texts(
         prefix_ids = [[*search.forced_first, *ids[usual:]] for ids in prefix_ids]
     results = [[Hypothesis("", 0.0)] for _ in request.texts]
     lengths = [len(ids) for ids in source_ids]
-    batches = search_batches(
-        lengths, request.tokens_per_batch, config.max_length, SEARCHES_BY_SHAPE
-    )
-    for batch, rows, length in batches:
+
+    def translate(batch: list[int], rows: int, length: int) -> None:
         chosen = [full[i] for i in batch]
         sources = [source_ids[i] for i in batch]
         source = padded(sources, rows, length, config.pad_id)
@@ -99,6 +97,10 @@ def search_texts(
         wanted = slice(search.num_hypotheses)
         for i, ids_KL, scores_K in zip(chosen, ids, scores, strict=False):
             results[i] = _hypotheses(ids_KL[wanted], scores_K[wanted], model, tokenizer)
+
+    most = request.tokens_per_batch
+    batches = search_batches(lengths, most, config.max_length, SEARCHES_BY_SHAPE, num_workers())
+    on_all_cores(lambda batch: translate(*batch), [*batches])
     return results
 
 

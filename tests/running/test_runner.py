@@ -38,6 +38,16 @@ def test_shapes_are_few_where_each_is_compiled_or_on_demand(lengths, few):
         assert {length for _, length in shapes} <= set(lengths)
 
 
+def test_workers_share_texts_that_are_worth_it():
+    def sizes(num_texts, tokens_per_batch=4096):
+        batches = search_batches([32] * num_texts, tokens_per_batch, MAX_LENGTH, False, 2)
+        return [len(chosen) for chosen, _, _ in batches]
+
+    assert sizes(8) == [8]
+    assert sizes(24) == [12, 12]
+    assert sizes(24, 64) == [2] * 12
+
+
 @pytest.mark.parametrize("tokens_per_batch", [0, 1.5])
 def test_a_budget_out_of_range(tokens_per_batch):
     with pytest.raises(ValueError, match=f"tokens_per_batch must be .*, got {tokens_per_batch}"):

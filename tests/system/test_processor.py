@@ -5,7 +5,13 @@ import subprocess
 import pytest
 
 from keras_transformer.system import processor
-from keras_transformer.system.processor import VARIABLE, features_in, is_amd, processor_features
+from keras_transformer.system.processor import (
+    VARIABLE,
+    features_in,
+    is_amd,
+    num_threads,
+    processor_features,
+)
 
 X86 = """processor\t: 0
 vendor_id\t: AuthenticAMD
@@ -70,3 +76,10 @@ def test_macos_without_its_program(monkeypatch):
 def test_a_variable_takes_their_place(monkeypatch, named):
     monkeypatch.setenv(VARIABLE, named)
     assert processor_features() == set(named.lower().split())
+
+
+@pytest.mark.parametrize(("named", "expected"), [("3", 3), ("0", 2), ("", 2), ("2,1", 2)])
+def test_threads_are_those_of_the_environment_else_the_cores(monkeypatch, named, expected):
+    monkeypatch.setattr(processor.os, "sched_getaffinity", lambda _: {4, 7}, raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", named)
+    assert num_threads() == expected

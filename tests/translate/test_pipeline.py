@@ -1,6 +1,7 @@
 """Hypotheses of texts: the same in any batch, ranked, limited, sampled."""
 
 import dataclasses
+import threading
 
 import numpy as np
 import pytest
@@ -8,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
+from keras_transformer.backend import workers
 from keras_transformer.models import Transformer
 from keras_transformer.running.inputs import padded
 from keras_transformer.running.runner import until_end
+from keras_transformer.translate import pipeline
+from keras_transformer.translate.pipeline import _hypotheses
 from keras_transformer.translate.translator import Translator
 from tests.small_translator import MAX_LENGTH, SHORT, TEXTS, make
 
@@ -63,6 +67,23 @@ def test_the_toy_gives_different_translations(alone):
 def test_a_text_translates_the_same_in_any_company(translator, alone, texts, tokens_per_batch):
     found = translator.translate(texts, tokens_per_batch=tokens_per_batch, **SHORT)
     assert found == [alone.get(text, "") for text in texts]
+
+
+def test_a_text_translates_the_same_by_any_worker(translator, alone, monkeypatch):
+    monkeypatch.setattr(workers, "num_workers", lambda: 2)
+    threads = set()
+
+    def of_this_thread(*arguments):
+        threads.add(threading.current_thread())
+        return _hypotheses(*arguments)
+
+    monkeypatch.setattr(pipeline, "_hypotheses", of_this_thread)
+    texts = 2 * TEXTS
+    found = translator.translate(texts, tokens_per_batch=32, **SHORT)
+    assert found == [alone[text] for text in texts]
+    assert threading.current_thread() not in threads
+    drawn = [translator.sample(TEXTS, seed=3, tokens_per_batch=n, **SHORT) for n in (32, 4096)]
+    assert drawn[0] == drawn[1]
 
 
 @pytest.mark.once("texts, files and options: no tensor differs")

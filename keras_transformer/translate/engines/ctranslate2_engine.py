@@ -21,6 +21,7 @@ from keras_transformer.running.scoring import same_number
 from keras_transformer.saved.folder import load_model
 from keras_transformer.search import Search
 from keras_transformer.system.extras import missing
+from keras_transformer.system.processor import num_threads
 from keras_transformer.text import Tokenizer
 from keras_transformer.translate.engines.beams import Beam, penalty
 from keras_transformer.translate.engines.carried import CTRANSLATE2
@@ -69,7 +70,7 @@ class CTranslate2Engine:
                 os.fspath(place),
                 device=device,
                 compute_type=_compute_type(precision or "float32", device),
-                intra_threads=_threads(),
+                intra_threads=num_threads(),
             )
 
     options = CTRANSLATE2.options
@@ -202,14 +203,6 @@ class CTranslate2Engine:
             if not math.isfinite(score):
                 raise ValueError(f"model must give finite scores, got {score}: are weights NaN?")
             results[i].append(Hypothesis(text, score))
-
-
-def _threads():
-    """Return the number of CPU threads per computation: `OMP_NUM_THREADS`, else all CPUs."""
-    threads = os.environ.get("OMP_NUM_THREADS", "")
-    if threads.isdecimal() and int(threads):
-        return int(threads)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _compute_type(precision, device):
