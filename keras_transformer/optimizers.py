@@ -15,6 +15,7 @@ from keras_transformer.backend import (
     has_adam_update,
     is_portable,
     replica_sums,
+    stochastically_rounded,
 )
 from keras_transformer.config import require
 
@@ -107,12 +108,31 @@ class Adam(keras.optimizers.Adam):
     2015. Keras's Adam adds it before the correction; with the paper's 1e-9 the difference does not
     matter. The arguments are those of `keras.optimizers.Adam`; `weight_decay` spares biases and
     the weights of norms, also after the optimizer was saved and loaded.
+
+    Args:
+        state_dtype: Dtype of the two moments of each weight: None, that of the weight; or
+            "bfloat16", which takes half the memory. Updates are computed in float32 and the moments
+            rounded stochastically.
+
+    Raises:
+        ValueError: If `state_dtype` is another one, or set together with `amsgrad`.
     """
 
-    def __init__(self, *arguments: Any, **options: Any):
+    def __init__(self, *arguments: Any, state_dtype: str | None = None, **options: Any):
         super().__init__(*arguments, **options)
+        accepted = "None or 'bfloat16', and None with amsgrad"
+        is_possible = state_dtype is None or (state_dtype == "bfloat16" and not self.amsgrad)
+        require(is_possible, "state_dtype", state_dtype, accepted)
+        self.state_dtype = state_dtype
         if self.weight_decay:
             self.exclude_from_weight_decay(var_names=UNDECAYED)
+
+    def add_variable(self, *arguments: Any, **options: Any) -> keras.Variable:
+        """Add a variable of the optimizer; moments have `state_dtype`."""
+        is_moment = str(options.get("name")).endswith(("_momentum", "_velocity"))
+        if self.state_dtype and is_moment:
+            options["dtype"] = self.state_dtype
+        return super().add_variable(*arguments, **options)
 
     def _backend_apply_gradients(
         self, grads: Sequence[Any], trainable_variables: Variables
@@ -127,7 +147,7 @@ class Adam(keras.optimizers.Adam):
     def _backend_update_step(
         self, grads: Sequence[Any], trainable_variables: Variables, learning_rate: Any
     ) -> None:
-        if BACKEND == "tensorflow":
+        if BACKEND == "tensorflow" or self.state_dtype:
             for gradient, variable in zip(grads, trainable_variables, strict=True):
                 self.update_step(gradient, variable, learning_rate)
             return
@@ -168,6 +188,8 @@ class Adam(keras.optimizers.Adam):
             variable.assign_sub(variable * self.weight_decay * self.learning_rate)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        if self.state_dtype:
+            return self._update_small(gradient, variable, learning_rate)
         if BACKEND != "tensorflow" or self.amsgrad:
             return super().update_step(gradient, variable, learning_rate)
         self._update([variable], [gradient], [variable], learning_rate)
@@ -186,6 +208,26 @@ class Adam(keras.optimizers.Adam):
             self.beta_2,
             self.epsilon,
         )
+
+    def _update_small(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Update a weight by Algorithm 1 of Kingma and Ba 2015 with moments of few bits."""
+        i = self._get_variable_index(variable)
+        step = ops.cast(self.iterations + 1, "float32")
+        gradient = ops.cast(gradient, "float32")
+        means = []
+        for moment, value, beta in (
+            (self._momentums[i], gradient, self.beta_1),
+            (self._velocities[i], ops.square(gradient), self.beta_2),
+        ):
+            before = ops.cast(moment, "float32")
+            mean = before + (value - before) * (1 - beta)
+            moment.assign(stochastically_rounded(mean, self.iterations))
+            means.append(mean / (1 - ops.power(beta, step)))
+        change = learning_rate * means[0] / (ops.sqrt(means[1]) + self.epsilon)
+        variable.assign_sub(ops.cast(change, variable.dtype))
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "state_dtype": self.state_dtype}
 
 
 def weigh_batches(optimizer: keras.optimizers.Optimizer) -> None:
@@ -250,8 +292,8 @@ def adam(learning_rate: Any, **options: Any) -> Adam:
 
     Args:
         learning_rate: A number or a schedule.
-        options: Further arguments of `keras.optimizers.Adam`, such as
-            `gradient_accumulation_steps` or `global_clipnorm`. With accumulation, Keras 3.15 asks
+        options: Further arguments of `Adam`, such as `state_dtype`, `global_clipnorm` or
+            `gradient_accumulation_steps`. With accumulation, Keras 3.15 asks
             a schedule for the rate of each batch, so its steps are batches, not updates. In models
             of this package, an update equals that of one batch with all tokens (`weigh_batches`);
             in other models, gradients are averaged over batches.

@@ -168,3 +168,44 @@ def test_accumulated_gradients_of_two_halves_are_those_of_the_whole(tiny_transfo
         logits.append(ops.convert_to_numpy(model(inputs)))
     assert np.abs(logits[0] - before).max() > 1e-2
     np.testing.assert_allclose(logits[1], logits[0], atol=1e-3)
+
+
+@pytest.mark.parametrize("beta_2", [0.98, 0.999])
+def test_moments_in_bfloat16_follow_those_in_float32(rng, beta_2):
+    """Rounded to the nearest, a velocity would not move: its steps are smaller than a unit."""
+    weights = rng.normal(size=(7, 5)).astype("float32")
+    gradients = rng.normal(size=(200, 7, 5)).astype("float32") + 0.5
+    ends, moments = [], []
+    for state_dtype in (None, "bfloat16"):
+        variable = keras.Variable(weights)
+        optimizer = adam(0.01, beta_2=beta_2, state_dtype=state_dtype)
+        optimizer.build([variable])
+        for gradient in gradients:
+            optimizer.apply([ops.convert_to_tensor(gradient)], [variable])
+        ends.append(ops.convert_to_numpy(variable))
+        (velocity,) = optimizer._velocities
+        assert velocity.dtype == (state_dtype or "float32")
+        moments.append(ops.convert_to_numpy(ops.cast(velocity, "float32")))
+    np.testing.assert_allclose(moments[1], moments[0], rtol=0.05)
+    np.testing.assert_allclose(ends[1], ends[0], atol=0.01 * np.abs(ends[0] - weights).max())
+
+
+def test_small_moments_are_saved_and_go_on(rng, saved_and_loaded):
+    x, y = rng.standard_normal((4, 3)).astype("float32"), np.ones((4, 2), "float32")
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
+    model.compile(adam(0.1, state_dtype="bfloat16"), "mse")
+    for _ in range(3):
+        model.train_on_batch(x, y)
+    loaded = saved_and_loaded(model)
+    assert loaded.optimizer.state_dtype == "bfloat16"
+    for each in (model, loaded):
+        each.train_on_batch(x, y)
+    for one, other in zip(model.weights, loaded.weights, strict=True):
+        np.testing.assert_allclose(*map(ops.convert_to_numpy, (one, other)), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "amsgrad"), [("int8", False), ("bfloat16", True)])
+def test_dtypes_of_moments_that_there_are_not(dtype, amsgrad):
+    with pytest.raises(ValueError, match=f"state_dtype must be None or .*, got '{dtype}'"):
+        adam(0.1, state_dtype=dtype, amsgrad=amsgrad)

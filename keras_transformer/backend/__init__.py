@@ -72,6 +72,7 @@ from keras_transformer.backend.process_group import (
     summed,
 )
 from keras_transformer.backend.rematerialization import rematerialized
+from keras_transformer.backend.rounding import stochastically_rounded
 from keras_transformer.backend.rows import (
     copy_row,
     is_by_row,

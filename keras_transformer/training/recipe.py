@@ -79,6 +79,7 @@ class TranslationRecipe:
         label_smoothing: Label smoothing in [0, 1).
         r_drop: Weight of the divergence of two passes with different dropout (R-Drop, Liang et al.
             2021), such as 5, which doubles the time of a step; 0: one pass.
+        optimizer_state: Dtype of Adam's moments: "float32", or "bfloat16" in half the memory.
         gradient_accumulation: Batches per update.
         lora_rank: Rank of the LoRA products, if a run that starts from a translator trains only
             these; 0: all weights are trained.
@@ -129,6 +130,7 @@ class TranslationRecipe:
     weight_decay: float = 0.0
     label_smoothing: float = 0.1
     r_drop: float = 0.0
+    optimizer_state: str = "float32"
     gradient_accumulation: int = 1
     lora_rank: int = 0
     precision: str = "float32"
@@ -212,6 +214,7 @@ _RANGES = {
     "weight_decay": ("in [0, 1)", lambda x: 0 <= x < 1),
 }
 _CHOICES = {
+    "optimizer_state": ("float32", "bfloat16"),
     "tokenizer": ("bpe", "unigram"),
     "monitor": MONITORS,
     "decay": DECAYS,

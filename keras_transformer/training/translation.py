@@ -197,6 +197,7 @@ def _model(options, setup, total_steps):
             gradient_accumulation_steps=accumulation if accumulation > 1 else None,
             global_clipnorm=options.clip_norm,
             weight_decay=options.weight_decay or None,
+            state_dtype=None if options.optimizer_state == "float32" else options.optimizer_state,
             use_ema=options.ema_decay > 0,
             ema_momentum=options.ema_decay ** (1 / accumulation),  # Keras averages in each batch
         ),
