@@ -17,9 +17,13 @@ from keras_transformer.backend.torch import matrix_products
 from keras_transformer.system import processor
 
 
-@pytest.fixture(params=[False, True], ids=["plain", "onednn"], autouse=True)
+LIBRARIES = {"plain": (False, False), "onednn": (True, True), "onednn-forward": (True, False)}
+
+
+@pytest.fixture(params=LIBRARIES.values(), ids=LIBRARIES, autouse=True)
 def library(request, monkeypatch):
-    monkeypatch.setattr(matrix_products, "_BY_ONEDNN", request.param)
+    for name, value in zip(("_BY_ONEDNN", "_GRADIENTS_BY_ONEDNN"), request.param, strict=True):
+        monkeypatch.setattr(matrix_products, name, value)
 
 
 def tensors(rng, *shapes):
