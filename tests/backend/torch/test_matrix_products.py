@@ -16,7 +16,6 @@ from keras_transformer.backend import (
 from keras_transformer.backend.torch import matrix_products
 from keras_transformer.system import processor
 
-
 LIBRARIES = {"plain": (False, False), "onednn": (True, True), "onednn-forward": (True, False)}
 
 
