@@ -59,11 +59,11 @@ class Masked(NamedTuple):
 
         Returns:
             The numbers of the text, placeholders among them, each in the forms that count as a
-            copy, and whether it follows a mark without a space.
+            copy, and whether it follows an opening mark without a space.
         """
         places = {(x,): self.text.index(x) for x in self.spans}
         places |= {_forms(x[0]): x.start() for x in _NUMBER.finditer(self.text)}
-        return {forms: i > 0 and not self.text[i - 1].isspace() for forms, i in places.items()}
+        return {forms: i > 0 and self.text[i - 1] in _OPENING for forms, i in places.items()}
 
     def restored(self, translation: str) -> str:
         """Return a translation of `text` as a translation of the original."""

@@ -96,7 +96,7 @@ def search_with_terms(
         request: The texts; its constraint is a `Glossary`, or None.
         search: Options of the search.
         numbers: For each text, numbers that its translation should contain, each in its forms, and
-            whether it may follow a mark such as "$" without a space. Those that the tokenizer
+            whether it may follow a mark such as "(" without a space. Those that the tokenizer
             cannot spell, or that do not fit, are not required.
 
     Raises:
