@@ -202,6 +202,11 @@ class Search(SearchOptions):
         _flag,
         "Choose only among the pieces that the folder's shortlist has for a source.",
     )
+    protect: bool = option(
+        False,
+        _flag,
+        "Copy URLs, addresses, numbers, tags, placeholders and emoji of a source unchanged.",
+    )
     forced_eos: bool = option(
         True, _flag, "Whether a text at its maximum length must end with EOS.", of_model=True
     )

@@ -58,7 +58,7 @@ class Job:
 _LOADING = ("precision", "engine", "source_language", "target_language")
 _LATER = (
     *("shortlist", "no_repeat_ngram_size", "diversity_rate", "repetition_penalty"),
-    *("early_stopping", "max_length"),
+    *("early_stopping", "max_length", "protect"),
 )
 
 

@@ -29,7 +29,7 @@ class Phrases:
     The state holds, per hypothesis, for F forms of at most N tokens:
 
     - `tokens` (F x N), padded with -1, and `phrase` (F), the number of each form's phrase;
-    - `least` (F): number of tokens of a phrase's shortest form, at its first form; elsewhere 0;
+    - `least` (F): `least` of a phrase, at its first form; elsewhere 0;
     - `matched` (F): number of the form's first tokens that the last tokens spell;
     - `met` (F): whether the phrase is met;
     - `steps`: tokens left until the limit, EOS included.
@@ -67,7 +67,7 @@ class Phrases:
             for j, (number, ids) in enumerate(forms):
                 tokens[row, j, : len(ids)], phrase[row, j] = ids, number
                 if j == 0 or forms[j - 1][0] != number:
-                    least[row, j] = min(map(len, phrases[row][number]))
+                    least[row, j] = self.least(phrases[row][number])
             if least[row].sum() >= limits[row]:
                 raise ValueError(
                     f"phrases must fit into {limits[row]} tokens with EOS, the longest "
@@ -81,6 +81,11 @@ class Phrases:
             "met": phrase == _NONE,
             "steps": np.asarray(limits, "int32"),
         }
+
+    def least(self, forms: Sequence[Sequence[int]]) -> int:
+        """Return the number of tokens of the shortest form of a phrase that may follow a word."""
+        after_words = [x for x in forms if not self.continues[x[0]]]
+        return min(map(len, after_words or forms))
 
     def proposals(self, state: dict[str, Any]) -> Any:
         """Return the token that each form needs next (..., F); -1 for none.

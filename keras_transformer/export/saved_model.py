@@ -87,6 +87,8 @@ def saved_model(
             raise missing("exporting a SavedModel", "tensorflow")
     config = read_config(folder, "translator")  # a wrong folder fails before TensorFlow starts
     search = Search.of(options, TRANSLATE, Search.saved(config, Path(folder, CONFIG)))
+    accepted = "False (--no-protect): a SavedModel only searches"
+    require(not search.protect, "protect", search.protect, accepted)
     path = Path(out, str(version))
     check_free(path, overwrite)
     with replacing(path, lose_others=False) as temporary:

@@ -36,7 +36,8 @@ OF_TRAINING = ("dropout", "layer_drop", "guided_alignment")  # config fields tha
 class RunSetup:
     """Setup of a run: tokenizer, model class, config, languages, trained directions of many.
 
-    `start` is the translator that the run starts from; None: a new model.
+    `start` is the translator that the run starts from; None: a new model. `search` has the default
+    search options of the new translator.
     """
 
     start: Translator | None
@@ -44,12 +45,12 @@ class RunSetup:
     tokenizer: Tokenizer
     config: Any
     languages: tuple[str | None, str | None]
+    search: dict[str, Any]
     directions: tuple[tuple[str, str], ...] = ()
 
     def translator(self, model: keras.Model) -> Translator:
-        """Return a translator with a model of this run, and the search of its start."""
-        search = self.start.search if self.start else None
-        return Translator(model, self.tokenizer, *self.languages, search, self.directions)
+        """Return a translator with a model of this run."""
+        return Translator(model, self.tokenizer, *self.languages, self.search, self.directions)
 
 
 def read_text(
@@ -116,13 +117,14 @@ def prepare_run(
     languages = corpus.source_language, corpus.target_language
     if corpus.directions:
         languages = None, None
+    search: dict[str, Any] = {"protect": True} if options.protect else {}
     if start_from is None:
         if options.lora_rank:
             raise ValueError("lora_rank needs --start-from: LoRA trains an existing model further")
         tokenizer = _tokenizer(options, corpus, pairs)
         config = _config(options, tokenizer)
         directions = tuple(dict.fromkeys(corpus.directions.values()))
-        return RunSetup(None, Transformer, tokenizer, config, languages, directions)
+        return RunSetup(None, Transformer, tokenizer, config, languages, search, directions)
     start = Translator.load(start_from, "float32")
     _check_start(options, start.tokenizer, start_from)
     if corpus.directions:  # each source names its target language
@@ -134,7 +136,8 @@ def prepare_run(
     if getattr(config, "guided_alignment", 0):
         options.check_guided("for this start_from, or model.guided_alignment=0")
     directions = tuple(dict.fromkeys([*start.directions, *corpus.directions.values()]))
-    return RunSetup(start, type(start.model), tokenizer, config, languages, directions)
+    search = {**start.search, **search}
+    return RunSetup(start, type(start.model), tokenizer, config, languages, search, directions)
 
 
 def _check_start(options, tokenizer, start_from):

@@ -96,6 +96,8 @@ class TranslationRecipe:
             last checkpoints; validation during training does not use it. 0: none.
         beam_size: Beam size of the translations.
         length_penalty: Length penalty of the translations.
+        protect: Whether the translator copies URLs, addresses, numbers and tags unless told
+            otherwise, see `search.Search`; so does one that starts from such a translator.
         seed: Seed of weights, dropout, order and sampling.
         distribution: Arguments of `distribution.distribute`, such as {"data": -1, "model": 2};
             empty: one device, or one for each process of a run with several.
@@ -143,6 +145,7 @@ class TranslationRecipe:
     ema_decay: float = 0.0
     beam_size: int = 4
     length_penalty: float = 0.6
+    protect: bool = False
     seed: int = 0
     distribution: dict[str, Any] = dataclasses.field(default_factory=dict)
 

@@ -39,6 +39,7 @@ WANTED = [
     [],
 ]
 OVERLAPPING = [[[A, C], [A]], [[C, A]]]
+CONTINUING = [[[A]], [[B, A], [C, B, A]]]
 
 
 limits = st.integers(3, LENGTH)
@@ -110,9 +111,11 @@ def test_a_wide_beam_finds_the_best_sentence_with_the_phrases(seed, wanted, limi
 
 
 @examples
-@hypothesis.given(seed=seeds, wanted=st.sampled_from([*WANTED, OVERLAPPING]), limit=limits)
+@hypothesis.given(
+    seed=seeds, wanted=st.sampled_from([*WANTED, OVERLAPPING, CONTINUING]), limit=limits
+)
 def test_a_narrow_beam_finds_the_phrases(seed, wanted, limit):
-    hypothesis.assume(sum(min(map(len, forms)) for forms in wanted) < limit)
+    hypothesis.assume(sum(map(PHRASES.least, wanted)) < limit)
     ids, scores = found([wanted] * 2, random_tables(seed), np.array([limit] * 2), beam_size=3)
     for row in range(2):
         for one, score in zip(ids[row], scores[row], strict=True):

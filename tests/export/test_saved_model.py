@@ -69,7 +69,8 @@ def test_refuses_a_bad_version(folder, tmp_path, version):
 
 
 @pytest.mark.parametrize(
-    "option", [dict(beam_size=0), dict(length_penalty=-1.0), dict(max_extra_length=0)]
+    "option",
+    [dict(beam_size=0), dict(length_penalty=-1.0), dict(max_extra_length=0), dict(protect=True)],
 )
 def test_refuses_a_bad_option(folder, tmp_path, option):
     (name,) = option

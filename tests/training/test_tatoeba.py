@@ -36,7 +36,7 @@ def test_two_runs_a_shortlist_and_eight_bits(tmp_path, capsys):
         tatoeba.main(tmp_path / "data", tmp_path / "out", changes=TINY)
     assert "epoch 1" in capsys.readouterr().err
     made = Translator.load(tmp_path / "out", None, "de", "fr")
-    assert made.middle == "en" and len(made.directions) == 6
+    assert made.middle == "en" and len(made.directions) == 6 and made.search == {"protect": True}
     assert made.model.saved_quantization == "int8" and made.shortlist is not None
     assert (tmp_path / "out-runs" / "second" / "metrics.json").is_file()
     options = dict(beam_size=1, max_extra_length=4)

@@ -90,7 +90,7 @@ def test_only_texts_that_lack_a_term_are_searched_again(translator):
 
 def test_which_pieces_go_on_with_a_word(translator):
     tokenizer = translator.tokenizer
-    continues = terminology._continues(tokenizer, GLOSSARY)
+    continues = terminology._continues(tokenizer)
     assert continues.shape == (tokenizer.target_vocab_size,)
     (ids,) = tokenizer.encode_target(["three nine"])
     assert not continues[ids[-1]]  # EOS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from keras_transformer.config import require
@@ -15,6 +16,7 @@ from keras_transformer.text import Tokenizer
 from keras_transformer.text.glossary import Glossary
 from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.translate.pipeline import Hypothesis, search_texts
+from keras_transformer.translate.protection import search_protected
 from keras_transformer.translate.terminology import search_with_terms
 
 
@@ -95,9 +97,13 @@ class KerasEngine:
                 self._runner, self.model, tokenizer, request, search, self.shortlist
             )
 
-        if isinstance(request.constraint, Glossary):
+        is_free, is_glossary = request.constraint is None, isinstance(request.constraint, Glossary)
+        if search.protect and search.temperature is None and (is_free or is_glossary):
+            return search_protected(find, tokenizer, self.config, request, search)
+        search = replace(search, protect=False)
+        if is_glossary:
             return search_with_terms(find, tokenizer, self.config, request, search)
-        can_start = request.constraint is None or hasattr(request.constraint, "start")
+        can_start = is_free or hasattr(request.constraint, "start")
         accepted = "None, a Glossary, or an object with a method start"
         require(can_start, "constraint", request.constraint, accepted)
         return find(request, search)

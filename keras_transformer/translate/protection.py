@@ -1,0 +1,70 @@
+"""Translations that copy the protected spans of their sources, by numbers in their place."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from keras_transformer.running.inputs import Request
+from keras_transformer.search import Search
+from keras_transformer.text import Tokenizer
+from keras_transformer.text.protected import PLACEHOLDERS, Masked, is_protected, masked
+from keras_transformer.translate.pipeline import Hypothesis
+from keras_transformer.translate.terminology import search_with_terms
+
+
+def search_protected(
+    search_texts: Callable[[Request, Search], list[list[Hypothesis]]],
+    tokenizer: Tokenizer,
+    config: Any,
+    request: Request,
+    search: Search,
+) -> list[list[Hypothesis]]:
+    """Return the hypotheses of each text, best first, with the protected spans of the text.
+
+    A text of nothing but protected spans is its own translation. In other texts, a number takes the
+    place of each span, see `text.protected`; the search requires the numbers of the text as it does
+    terms, and in its results the spans return. A text without a span or a number is searched as
+    without protection.
+
+    Args:
+        search_texts, tokenizer, config, request: See `search_with_terms`.
+        search: Options of the search, without samples.
+
+    Raises:
+        ValueError: See `search_with_terms`.
+    """
+    request = request.read(tokenizer)
+    search = dataclasses.replace(search, protect=False)
+    results = [[Hypothesis(text.strip(), 0.0)] for text in request.texts]
+    sources = _masked(tokenizer, request)
+    part = request.part([*sources])
+    texts, ids = [x.text for x in sources.values()], [*(part.ids or ())]
+    changed = [i for i, text in enumerate(part.texts) if texts[i] != text]
+    for i, row in zip(changed, tokenizer.encode_source([texts[i] for i in changed]), strict=True):
+        ids[i] = row
+    numbers = [
+        x.copies() if len(row) <= config.max_length else {}  # else its end is cut
+        for x, row in zip(sources.values(), ids, strict=True)
+    ]
+    part = dataclasses.replace(part, texts=texts, ids=ids)
+    lists = search_with_terms(search_texts, tokenizer, config, part, search, numbers)
+    for (i, source), hypotheses in zip(sources.items(), lists, strict=True):
+        results[i] = [Hypothesis(source.restored(x.text), x.score) for x in hypotheses]
+    return results
+
+
+def _masked(tokenizer, request):
+    """Return the masked sources by index, without texts of nothing but protected spans."""
+    (spelled,) = tokenizer.encode_target([" ".join(PLACEHOLDERS)])
+    placeholders = () if tokenizer.unk_id in spelled else PLACEHOLDERS
+    sources: dict[int, Masked] = {}
+    for i, text in enumerate(request.texts):
+        terms = request.constraint.terms_in(text) if request.constraint is not None else []
+        prefix = request.prefixes[i] if request.prefixes is not None else ""
+        if prefix or terms or not is_protected(text):
+            taken = f"{text} {prefix} {terms}"
+            free = [x for x in placeholders if x not in taken]
+            sources[i] = masked(text, free, at_ends=not prefix)
+    return sources
