@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -52,6 +53,7 @@ class _Ahead(Runner):
         super().__init__()
         self._packages = packages
         self._first: tuple[Hashable, Callable] | None = None
+        self._compiling = threading.Lock()
 
     def search(
         self, model: keras.Model, key: Hashable, begin: Callable, arguments: Any, varying: Any = ()
@@ -59,9 +61,11 @@ class _Ahead(Runner):
         source, _, prefix, *others = arguments
         kind = key, prefix is None
         is_plain = source.shape[1] > 1 and all(x is None for x in others)
-        if is_plain and self._first is None:
-            name = f"{type(model).__name__} {model.config} {kind}"
-            self._first = kind, _compiled(self._packages, name, begin, arguments[:3])
+        if is_plain:
+            with self._compiling:
+                if self._first is None:
+                    name = f"{type(model).__name__} {model.config} {kind}"
+                    self._first = kind, _compiled(self._packages, name, begin, arguments[:3])
         if not is_plain or self._first is None or self._first[0] != kind:
             return super().search(model, key, begin, arguments, varying)
         return self._first[1](*arguments[:3])
