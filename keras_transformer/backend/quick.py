@@ -56,11 +56,10 @@ if BACKEND != "torch":
         import tensorflow as tf
 
         def shape(x: Any) -> tuple[Any, ...]:
-            known = getattr(x, "shape", None)
-            if not tf.is_tensor(x) or known.rank is None or known.is_fully_defined():
+            if not tf.is_tensor(x) or x.shape.rank is None or x.shape.is_fully_defined():
                 return ops.shape(x)
             # Two operations; `ops.shape` adds four for each unknown size.
-            sizes = zip(known, tf.unstack(tf.shape(x)), strict=True)
+            sizes = zip(x.shape, tf.unstack(tf.shape(x)), strict=True)
             return tuple(size if static is None else static for static, size in sizes)
 
         def reshape(x: Any, shape: Sequence[Any]) -> Any:
@@ -131,7 +130,7 @@ else:
     def reshape(x: Any, shape: Sequence[Any]) -> Any:
         return x.reshape(shape)
 
-    def shape(x: Any) -> tuple[int, ...]:
+    def shape(x: Any) -> tuple[Any, ...]:
         return tuple(x.shape)
 
     def split(x: Any, parts: int | Sequence[int], axis: int) -> Sequence[Any]:
