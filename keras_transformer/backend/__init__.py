@@ -39,7 +39,7 @@ from keras_transformer.backend.data_parallel import (
     with_rows,
 )
 from keras_transformer.backend.decoding import at, best_tokens, forbid, gather, put, row_loop
-from keras_transformer.backend.devices import constant, count_gpus
+from keras_transformer.backend.devices import constant, count_gpus, zeros
 from keras_transformer.backend.dot_product_attention import (
     attention,
     attention_weights,

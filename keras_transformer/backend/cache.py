@@ -70,10 +70,10 @@ def new_cache(first_BNPH: Any, length: Any, beam_size: int = 1) -> Any:
 
     All other places are zeros; where caches grow, later positions have no places yet.
     """
-    rows, heads, filled, width = ops.shape(first_BNPH)
+    rows, heads, filled, width = quick.shape(first_BNPH)
     beams = ((0, 0), (0, 0), (0, 0), (0, beam_size - 1), (0, 0))
     cache_BNPKH = ops.pad(ops.expand_dims(first_BNPH, 3), beams)
-    cache_BNSH = ops.reshape(cache_BNPKH, (rows, heads, filled * beam_size, width))
+    cache_BNSH = quick.reshape(cache_BNPKH, (rows, heads, filled * beam_size, width))
     if caches_grow():
         return cache_BNSH
     return ops.pad(cache_BNSH, ((0, 0), (0, 0), (0, (length - filled) * beam_size), (0, 0)))

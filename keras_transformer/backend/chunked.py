@@ -48,9 +48,14 @@ class Pattern(NamedTuple):
             allowed = past if allowed is None else allowed & past
         return allowed
 
+    @property
+    def hides(self) -> bool:
+        """Whether some keys are hidden from some queries."""
+        return self.causal or self.window is not None
+
     def mask(self, query_length: Any, key_length: Any) -> Any:
         """Return the mask (T, S), or None if all keys are allowed."""
-        if not self.causal and self.window is None:
+        if not self.hides:
             return None
         queries = quick.arange(query_length, dtype="int32")[:, None]
         return self.allows(queries, quick.arange(key_length, dtype="int32")[None])

@@ -14,7 +14,8 @@ import numpy as np
 
 from keras_transformer.backend import private
 from keras_transformer.backend.private import BACKEND
-from keras_transformer.system.files import cache_folder
+from keras_transformer.system.files import MOST_CACHED, cache_folder, can_write, removed
+from keras_transformer.system.locks import acquired
 from keras_transformer.system.memory import reuse_memory
 
 if BACKEND == "jax":
@@ -84,14 +85,40 @@ def _is_recorded():
 def keep_compilations() -> None:
     """Let JAX cache compilations for later processes, in the user's cache folder.
 
-    For programs, not for libraries: the setting affects the whole process. The environment
-    variable JAX_COMPILATION_CACHE_DIR takes precedence.
+    For programs, not for libraries: the settings affect the whole process. Those that the user has
+    made take precedence. If the folder cannot be written to, nothing is cached.
     """
-    if BACKEND != "jax" or "JAX_COMPILATION_CACHE_DIR" in os.environ:
+    if BACKEND != "jax" or jax.config.jax_compilation_cache_dir is not None:
         return
-    jax.config.update("jax_compilation_cache_dir", str(cache_folder("jax")))
-    jax.config.update("jax_compilation_cache_max_size", 1 << 30)  # bytes; evicts the oldest
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    folder = cache_folder("jax")
+    if not can_write(folder):  # JAX would warn at each compilation
+        return
+    _remove_partial(folder)
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    # JAX removes the entries that were not used for the longest time. Programs that compile faster
+    # than 0.5 s are not cached: at each new entry, JAX reads the times of all.
+    settings = {
+        "jax_compilation_cache_max_size": MOST_CACHED,
+        "jax_persistent_cache_min_compile_time_secs": 0.5,
+    }
+    for name, value in settings.items():
+        if name.upper() not in os.environ:
+            jax.config.update(name, value)
+
+
+def _remove_partial(folder):
+    """Remove entries of JAX's cache whose process was killed before it wrote their times.
+
+    JAX (0.10) would never replace such an entry, and it would write no other.
+    """
+    if (lock := acquired(folder / ".lockfile")) is None:
+        return  # another process reads or writes
+    try:
+        for path in folder.glob("*-cache"):
+            if not path.with_name(path.name.removesuffix("-cache") + "-atime").is_file():
+                removed(path)
+    finally:
+        lock.release()
 
 
 class _TrainingStep(threading.local):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -29,6 +31,16 @@ def count_gpus() -> int:
     if BACKEND == "tensorflow":
         return len(tf.config.list_physical_devices("GPU"))
     return torch.cuda.device_count()
+
+
+def zeros(shape: Sequence[int], dtype: str) -> Any:
+    """Return zeros outside of compiled functions; JAX does not compile a program for the shape.
+
+    JAX (0.10) compiles `ops.zeros` anew for each shape and process: half of loading a small model.
+    """
+    if BACKEND != "jax" or keras.distribution.distribution() is not None:  # it compiles to split
+        return ops.zeros(shape, dtype)
+    return jax.device_put(np.zeros(shape, jax.numpy.dtype(dtype)))
 
 
 _kept: dict[tuple[int, str], Any] = {}  # tensors by the id of their array, and device

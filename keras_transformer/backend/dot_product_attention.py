@@ -90,9 +90,11 @@ def _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern, soft_cap):
 
 def masked_by(pattern: Pattern, query_BNTH: Any, key_BNSH: Any, mask: Any = None) -> Any:
     """Combine a boolean or additive mask (or None) with the pattern."""
+    if not pattern.hides:
+        return mask
     allowed = pattern.mask(quick.shape(query_BNTH)[2], quick.shape(key_BNSH)[2])
-    if allowed is None or mask is None:
-        return mask if allowed is None else allowed
+    if mask is None:
+        return allowed
     if _is_boolean(mask):
         return allowed & mask
     return quick.where(allowed, mask, quick.cast(_lowest(mask.dtype), mask.dtype))

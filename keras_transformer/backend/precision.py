@@ -80,7 +80,8 @@ def is_fast(dtype: str) -> bool:
 def at_least_float32(x: Any) -> Any:
     """Return x in float32, or unchanged if it is in float64."""
     # Not `keras.backend.result_type`: in Keras 3.15 that of float64 and float32 is float32.
-    return x if keras.backend.standardize_dtype(x.dtype) == "float64" else ops.cast(x, "float32")
+    is_wide = keras.backend.standardize_dtype(x.dtype) in ("float32", "float64")
+    return x if is_wide else ops.cast(x, "float32")
 
 
 def _gpu_has_bfloat16():

@@ -182,6 +182,11 @@ if BACKEND == "torch":
         value = _find("torch._inductor.config", f"cpp.{name}")
         if is_gcc is not None and is_gcc() and isinstance(value, str):
             options = options | {f"cpp.{name}": f"{value} -fno-early-inlining"}
+        # Any GCC that compiles PyTorch's headers knows AVX2 and AVX-512. To find out, PyTorch would
+        # compile these headers three times (`vec_isa_ok`, PyTorch 2.13). Fallback: it does.
+        is_known = hasattr(_find("torch._inductor.config", "cpp"), "vec_isa_ok")
+        if is_known and is_gcc is not None and is_gcc():
+            options = options | {"cpp.vec_isa_ok": True}
         name = "get_algorithm_selector_cache"  # its module takes long to import
         selector = _find("torch._inductor.select_algorithm", name)
         choices = getattr(selector and selector(), "preprocessing_fns", None)

@@ -55,10 +55,24 @@ if BACKEND != "torch":
     if BACKEND == "tensorflow":
         import tensorflow as tf
 
+        def shape(x: Any) -> tuple[Any, ...]:
+            if not tf.is_tensor(x) or x.shape.rank is None or x.shape.is_fully_defined():
+                return ops.shape(x)
+            # Two operations; `ops.shape` adds four for each unknown size.
+            sizes = zip(x.shape, tf.unstack(tf.shape(x)), strict=True)
+            return tuple(size if static is None else static for static, size in sizes)
+
         def reshape(x: Any, shape: Sequence[Any]) -> Any:
             known = [size if isinstance(size, int) else -1 for size in shape]
             # If only one size is unknown, a constant shape replaces three operations.
             return tf.reshape(x, known if known.count(-1) == 1 and 0 not in known else shape)
+
+        def split(x: Any, parts: int | Sequence[int], axis: int) -> Sequence[Any]:
+            size = x.shape[axis]
+            if isinstance(parts, int) or size is None:
+                return ops.split(x, parts, axis)
+            ends = itertools.pairwise((0, *parts, size))
+            return tf.split(x, [end - start for start, end in ends], axis)
 
         def take(x: Any, indices: Any, axis: int) -> Any:
             return tf.gather(x, indices, axis=axis)
@@ -116,7 +130,7 @@ else:
     def reshape(x: Any, shape: Sequence[Any]) -> Any:
         return x.reshape(shape)
 
-    def shape(x: Any) -> tuple[int, ...]:
+    def shape(x: Any) -> tuple[Any, ...]:
         return tuple(x.shape)
 
     def split(x: Any, parts: int | Sequence[int], axis: int) -> Sequence[Any]:

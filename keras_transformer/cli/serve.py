@@ -228,7 +228,8 @@ def serve(
         pool = serving.Replicas(folders, replicas, names, **loading)
         read = pool.load
     say("loading models")
-    catalogue = read()
+    # The server computes the first translations, while it accepts requests.
+    catalogue = read() if pool else serving.Catalogue.load(folders, warm_up=False, **loading)
 
     def load():
         nonlocal catalogue

@@ -316,8 +316,10 @@ class MultiHeadAttention(LinearAttentionMixin):
         return map(self._heads, parts, [rows] * len(parts), fused.heads)
 
     def _heads(self, x, rows, num_heads):
-        x_BTNH = quick.reshape(x, (rows, -1, num_heads, self.head_dim))
-        return quick.transpose(x_BTNH, (0, 2, 1, 3))
+        """Return x (B, T, N H), or x (B, T, G, C) with the columns of G groups, as (B, N, T, H)."""
+        if x.shape[2:] != (num_heads, self.head_dim):
+            x = quick.reshape(x, (rows, -1, num_heads, self.head_dim))
+        return quick.transpose(x, (0, 2, 1, 3))
 
     def get_config(self) -> dict[str, Any]:
         settings = {"cross_attention": self.cross_attention, "causal": self.pattern.causal}

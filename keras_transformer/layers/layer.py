@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import keras
 
-from keras_transformer.backend import IS_EAGER, decided_portability
+from keras_transformer.backend import IS_EAGER, decided_portability, zeros
 from keras_transformer.backend.private import (
     attached_mask,
     is_rematerialized,
@@ -77,7 +77,7 @@ class ClaimedZeros(keras.initializers.Zeros):
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
         claim(*shape)
-        return super().__call__(shape, dtype)
+        return zeros(shape, keras.backend.standardize_dtype(dtype))
 
 
 def initializer(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,7 @@ class Catalogue:
             models have a language pair, the first of them serves it.
         writers: Loaded language models.
         tools: Loaded models of other tasks, those of `task_models.TASKS`.
+        cold: Functions that let each translator translate once, if none has yet.
 
     Raises:
         ValueError: If there are no models, or two have the same name, or versions differ in their
@@ -104,6 +106,7 @@ class Catalogue:
         models: Sequence[Model],
         writers: Sequence[LanguageModel] = (),
         tools: Sequence[TaskModel] = (),
+        cold: Sequence[Callable[[], Any]] = (),
     ):
         versions: dict[str, list[Model]] = {}
         for model in models:
@@ -115,6 +118,7 @@ class Catalogue:
         self.models = {name: Versions(x) for name, x in versions.items()}
         self.writers = {writer.name: writer for writer in writers}
         self.tools = {tool.name: tool for tool in tools}
+        self.cold = cold
         self._direct: dict[str, dict[str, Versions]] = {}
         for model_versions in self.models.values():
             for source, target in model_versions.any.pairs:
@@ -130,6 +134,7 @@ class Catalogue:
         *,
         precision: str | None = None,
         engine: str = "keras",
+        warm_up: bool = True,
         **options: Any,
     ) -> Catalogue:
         """Load models, and translate once with each, so that the first request does not wait.
@@ -140,6 +145,7 @@ class Catalogue:
                 `versions_of`); or `FOLDER` of another saved model.
             precision: Precision of the models, as in `Translator.load`.
             engine: Engine of saved translators, as in `Translator.load`.
+            warm_up: False leaves the first translations to the server, see `cold`.
             options: Search options of translators, as in `Translator.translate`.
 
         Raises:
@@ -148,6 +154,7 @@ class Catalogue:
         """
         Search.of(options, TRANSLATE)
         models, writers, tools = list[Model](), list[LanguageModel](), list[TaskModel]()
+        cold = list[Callable[[], Any]]()
 
         def add(text):
             folder, pair = parse(text)
@@ -170,7 +177,9 @@ class Catalogue:
                 if model.name in before:
                     raise ValueError(f"models must have different names, got {model.name!r} twice")
                 loaded = model.handler(next(iter(model.pairs)))
-                loaded.search(loaded.read(["1"])[0], 1)
+                cold.append(partial(_translate_once, loaded))
+                if warm_up:
+                    cold.pop()()
                 models.append(model)
 
         for text in map(str, specifications):
@@ -179,7 +188,7 @@ class Catalogue:
             except Exception as error:
                 error.add_note(f"while loading {text}")
                 raise
-        return cls(models, writers, tools)
+        return cls(models, writers, tools, cold)
 
     def code(self, language: str) -> str:
         """Return a served language's code whatever its case ("de" for "DE"), others unchanged."""
@@ -213,6 +222,10 @@ class Catalogue:
                 return [first, second.chosen().handler((middle, target))]
         accepted = f"one of {', '.join(self.targets(source))} from {source}"
         raise ValueError(f"target must be {accepted}, got {target!r}")
+
+
+def _translate_once(handler):
+    handler.search(handler.read(["1"])[0], 1)
 
 
 def parse(text: str) -> tuple[Path, Pair | None]:

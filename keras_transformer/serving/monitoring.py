@@ -28,10 +28,11 @@ async def health(request: Request) -> dict[str, str]:
 @router.head("/ready", include_in_schema=False)
 @router.get("/ready")
 async def ready(request: Request) -> dict[str, str]:
-    """Return ok if new requests may be sent: `/health` is ok and the server is not stopping."""
+    """Return ok if new requests may be sent: `/health` is ok, and it is warm and not stopping."""
     service = request.app.state.service
-    if reason := service.is_broken() or (service.is_stopping and "the server is stopping"):
-        raise HTTPException(503, reason)
+    reason = service.is_broken() or (service.is_stopping and "the server is stopping")
+    if reason or service.is_warming():
+        raise HTTPException(503, reason or "the first translations of the models are computed")
     return {"status": "ok"}
 
 

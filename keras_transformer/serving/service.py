@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.detection import Detector
 from keras_transformer.serving.kept_files import KeptFiles
+from keras_transformer.serving.logs import log, reason_of
 from keras_transformer.serving.monitoring import Metrics
 from keras_transformer.serving.queue import Batcher
 from keras_transformer.serving.readers import Readers
@@ -49,6 +50,9 @@ class Service:
         self.catalogue, self.detector, self.replies = self._read()
         queue = settings.tokens_per_batch, settings.delay, settings.most_waiting
         self.batcher = Batcher(*queue, self.metrics.watch, replicas.count if replicas else 1)
+        self._warming = [self.batcher.call(x, cost=0) for x in self.catalogue.cold]
+        for future in self._warming:
+            future.add_done_callback(_report)
         self.metrics.waiting.set_function(self._waiting)
         self.metrics.slots.set_function(lambda: sum(x.running for x in self.replies.values()))
         self.metrics.replicas.set_function(self.alive)
@@ -66,7 +70,13 @@ class Service:
         threads = self.batcher, *self.replies.values()
         if not all(thread.is_alive() for thread in threads):
             return "a thread that computes has ended"
+        if any(x.done() and x.exception() for x in self._warming):
+            return "a model cannot translate: the log has the error"
         return None
+
+    def is_warming(self) -> bool:
+        """Return whether a model has not translated yet since the start of the server."""
+        return not all(x.done() for x in self._warming)
 
     def _read(self):
         """Load the models; return the catalogue, the detector, and the threads of replies."""
@@ -113,6 +123,11 @@ class Service:
         for workers in (self.workers, self.file_workers):
             workers.close()
         self._loader.shutdown(wait=False)
+
+
+def _report(future: Future) -> None:
+    if error := future.exception():
+        log.error("a model cannot translate: %s", reason_of(error))
 
 
 def _collect():

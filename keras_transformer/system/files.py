@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Collection, Iterator
+import tempfile
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from keras_transformer.system.git_lfs import refuse_pointer
 from keras_transformer.system.locks import acquired, owned
 
 LOCK = ".lock"
+MOST_CACHED = 1 << 30  # maximum bytes of a cache of compiled programs
 # Names of the folders that `scratch` makes, and that older versions made with `tempfile`.
 _SCRATCH = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}\.partial|\.saving\.[a-z0-9_]{8}")
 
@@ -27,6 +30,32 @@ def cache_folder(name: str) -> Path:
     """Return the path of the user's cache folder `name`, which may not exist."""
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return caches / "keras_transformer" / name
+
+
+def can_write(folder: Path) -> bool:
+    """Return whether files can be written to a folder; it is made if it is missing."""
+    try:
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def keep_newest(files: Iterable[Path], most: int) -> None:
+    """Remove the oldest files of a cache until the rest has at most `most` bytes.
+
+    The newest file is kept, and so is one whose lock, the file with the suffix `.lock`, is held.
+    """
+    facts = []
+    for path in files:
+        with contextlib.suppress(FileNotFoundError):  # another process has removed it
+            facts.append((path.stat().st_mtime_ns, path.stat().st_size, path))
+    sizes = itertools.accumulate(size for _, size, _ in sorted(facts, reverse=True))
+    for (_, _, path), size in list(zip(sorted(facts, reverse=True), sizes, strict=True))[1:]:
+        if size > most and (lock := acquired(path.with_suffix(LOCK))) is not None:
+            removed(path)
+            lock.release()
 
 
 def check_free(path: str | os.PathLike, overwrite: bool) -> None:

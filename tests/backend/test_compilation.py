@@ -19,6 +19,7 @@ from keras_transformer.backend import (
     set_random_state,
     without_gradients,
 )
+from keras_transformer.system.files import MOST_CACHED
 
 numpy = ops.convert_to_numpy
 
@@ -137,20 +138,68 @@ def test_a_backend_that_keras_has_and_we_do_not():
     assert "got 'numpy'" in result.stderr
 
 
-@pytest.mark.once("processes of its own, of JAX")
-def test_what_jax_compiles_is_kept(tmp_path):
-    program = "from keras_transformer.backend import keep_compilations; keep_compilations();"
-    if BACKEND == "jax":
-        program += (
-            "import jax; jax.config.update('jax_persistent_cache_min_compile_time_secs', 0);"
-            "jax.jit(lambda x: x * 2)(1.0)"
-        )
+PROGRAM = """
+import jax, keras_transformer
+from jax import monitoring
+from keras_transformer.backend import keep_compilations
+hits = []
+monitoring.register_event_listener(lambda event, **_: hits.append(event.endswith("cache_hits")))
+keep_compilations()
+for factor in FACTORS:
+    jax.jit(lambda x: x @ x * factor)(jax.numpy.ones((9, 9)))
+print(sum(hits), jax.config.jax_compilation_cache_dir, jax.config.jax_compilation_cache_max_size)
+"""
+
+
+def run_jax(home, factors=(2,), count=1, **variables):
+    """Run processes at once that compile the programs; return what each printed, and warnings."""
     root = Path(keras_transformer.__file__).parents[1]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(root)}
-    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
-    kept = list(tmp_path.glob("keras_transformer/jax/*"))
-    assert bool(kept) == (BACKEND == "jax")  # the others have nothing to keep
+    variables = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", **variables}
+    environment = {**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": str(root), **variables}
+    environment["XDG_CACHE_HOME"] = str(home)
+    if "JAX_COMPILATION_CACHE_DIR" not in variables:
+        environment.pop("JAX_COMPILATION_CACHE_DIR", None)  # that of the tests
+    program = PROGRAM.replace("FACTORS", str(factors))
+    pipe = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", program]
+    processes = [subprocess.Popen(command, env=environment, **pipe) for _ in range(count)]
+    results = [x.communicate() for x in processes]
+    assert not any(x.returncode for x in processes), results
+    return [output.split() for output, _ in results], "".join(errors for _, errors in results)
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="the others compile nothing that is kept")
+def test_what_jax_compiles_is_kept(tmp_path):
+    _, warnings = run_jax(tmp_path, count=2)  # both write
+    assert "compilation cache" not in warnings
+    kept = list(tmp_path.glob("keras_transformer/jax/*-cache"))
+    ((hits, folder, most),), warnings = run_jax(tmp_path)
+    assert int(hits) == len(kept) > 0 and "compilation cache" not in warnings
+    assert folder == str(tmp_path / "keras_transformer" / "jax") and most == str(MOST_CACHED)
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="the others compile nothing that is kept")
+def test_the_cache_of_jax_is_bounded_and_repaired(tmp_path):
+    run_jax(tmp_path, (2, 3))
+    partial, *others = tmp_path.glob("keras_transformer/jax/*-cache")
+    most = sum(x.stat().st_size for x in (partial, *others)) + 100
+    partial.write_bytes(b"")  # its process was killed
+    partial.with_name(partial.name.replace("-cache", "-atime")).unlink()
+    limit = {"JAX_COMPILATION_CACHE_MAX_SIZE": str(most)}
+    _, warnings = run_jax(tmp_path, (2, 3, 5, 7), **limit)
+    kept = set(tmp_path.glob("keras_transformer/jax/*-cache"))
+    assert "compilation cache" not in warnings and all(x.stat().st_size for x in kept)
+    assert sum(x.stat().st_size for x in kept) <= most
+    assert kept - {partial, *others} and {partial, *others} - kept
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="the others compile nothing that is kept")
+def test_settings_of_the_user_and_a_folder_that_cannot_be_written(tmp_path):
+    settings = dict(JAX_COMPILATION_CACHE_DIR=str(tmp_path), JAX_COMPILATION_CACHE_MAX_SIZE="-1")
+    ((_, *used),), _ = run_jax(tmp_path, **settings)
+    assert used == [str(tmp_path), "-1"] and not (tmp_path / "keras_transformer").exists()
+    ((_, folder, _),), warnings = run_jax(os.devnull)
+    assert folder == "None" and "compilation cache" not in warnings
 
 
 def test_nothing_is_kept_without_gradients(dense):

@@ -1,12 +1,14 @@
 """The GPUs that a process sees, and arrays that stay there."""
 
 from pathlib import Path
+from unittest import mock
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.backend import constant, count_gpus, devices, private
+from keras_transformer.backend import constant, count_gpus, devices, private, zeros
 from tests.backends import BACKEND
 
 
@@ -19,6 +21,17 @@ def test_a_constant_is_a_tensor_of_a_part():
     array = np.arange(12.0, dtype="float32").reshape(6, 2)
     np.testing.assert_array_equal(ops.convert_to_numpy(constant(array)), array)
     np.testing.assert_array_equal(ops.convert_to_numpy(constant(array, slice(2, 4))), array[2:4])
+
+
+def test_zeros_are_not_compiled():
+    for dtype in ("float32", "bfloat16", "int8"):
+        x = zeros((7, 11), dtype)
+        assert keras.backend.standardize_dtype(x.dtype) == dtype and tuple(x.shape) == (7, 11)
+        assert not ops.convert_to_numpy(ops.cast(x, "float32")).any()
+    if BACKEND == "jax":
+        with mock.patch("jax._src.compiler.compile_or_get_cached") as compiled:
+            zeros((13, 17), "float32")
+        assert not compiled.called
 
 
 @pytest.mark.skipif(BACKEND != "torch", reason="other backends keep constants themselves")

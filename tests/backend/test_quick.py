@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.backend import quick
+from keras_transformer.backend import BACKEND, quick
 
 CASES = {
     "arange": lambda k, x: k.arange(5, dtype="int32"),
@@ -28,6 +28,7 @@ CASES = {
     "reshape": lambda k, x: k.reshape(x, (-1, 4)),
     "softmax": lambda k, x: k.softmax(x, axis=-1),
     "split": lambda k, x: k.split(x, 2, axis=-1)[1],
+    "split at places": lambda k, x: k.split(x, [1, 3], axis=-1)[1],
     "sum": lambda k, x: k.sum(k.cast(x, "int32"), axis=1),
     "take": lambda k, x: k.take(x, k.cast(k.ones_like(x[0]), "int32"), axis=1),
     "top_k": lambda k, x: k.top_k(x, 2)[0],
@@ -49,6 +50,23 @@ def test_is_the_one_of_keras(rng, name):
 
 def test_every_one_is_tested():
     assert {*quick.__all__} - {name.split()[0] for name in CASES} == {"shape"}
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="sizes are known in a graph")
+def test_sizes_in_a_graph():
+    import tensorflow as tf
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 3, None))], autograph=False)
+    def function(x):
+        assert quick.shape(x)[1] == 3
+        return quick.shape(x)[0], quick.shape(x)[2]
+
+    sizes = function(tf.ones((2, 3, 5)))
+    assert [int(size) for size in sizes] == [2, 5]
+    kinds = [
+        operation.type for operation in function.get_concrete_function().graph.get_operations()
+    ]
+    assert "StridedSlice" not in kinds
 
 
 def test_places_of_the_top_are_int32(rng):

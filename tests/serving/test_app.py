@@ -71,6 +71,37 @@ def test_a_server_that_cannot_compute_says_so(catalogue, monkeypatch):
 
 
 @pytest.mark.once("requests and answers: the translator alone knows tensors")
+def test_first_translations_are_computed_while_the_server_runs(folders):
+    catalogue, begin = Catalogue.load(folders[:1], warm_up=False), threading.Event()
+    (first,) = catalogue.cold
+    catalogue.cold = [lambda: begin.wait() and first()]
+    app = create_app(lambda: catalogue)
+    with TestClient(app) as client:
+        assert client.get("/health").is_success
+        response = client.get("/ready")
+        assert response.status_code == 503 and "first translations" in response.json()["error"]
+        begin.set()
+        assert client.post("/translate", json=dict(q="one", source="en", target="de")).is_success
+        assert client.get("/ready").is_success
+    assert not Catalogue.load(folders[:1]).cold
+
+
+@pytest.mark.once("requests and answers: the translator alone knows tensors")
+def test_a_first_translation_that_fails(folders, caplog):
+    def fail():
+        raise ValueError("no numbers")
+
+    catalogue = Catalogue.load(folders[:1], warm_up=False)
+    catalogue.cold = [fail]
+    app = create_app(lambda: catalogue)
+    with TestClient(app) as client:
+        app.state.service.batcher.call(lambda: None).result()  # after the first translations
+        response = client.get("/health")
+        assert response.status_code == 503 and "cannot translate" in response.json()["error"]
+    assert "ValueError: no numbers" in caplog.text
+
+
+@pytest.mark.once("requests and answers: the translator alone knows tensors")
 def test_a_full_queue_and_a_long_wait(catalogue, monkeypatch, refused):
     app = create_app(lambda: catalogue, Settings(timeout=0.2))
     with TestClient(app) as client:

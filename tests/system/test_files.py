@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import filelock
 import pytest
 
 from keras_transformer.system.files import (
+    can_write,
+    keep_newest,
     locked,
     read_json,
     removed,
@@ -290,3 +293,24 @@ def test_any_name_can_be_replaced(tmp_path):
             with replacing(tmp_path / name) as temporary:
                 write_folder(temporary, a=text)
         assert tree(tmp_path / name) == {"a": "2"}
+
+
+def test_whether_a_folder_can_be_written_to(tmp_path):
+    assert can_write(tmp_path / "a" / "b") and os.listdir(tmp_path / "a" / "b") == []
+    assert not can_write(Path(os.devnull) / "a")
+    (tmp_path / "file").touch()
+    assert not can_write(tmp_path / "file")
+
+
+def test_a_cache_keeps_its_newest_files(tmp_path):
+    paths = [tmp_path / f"{number}.pt2" for number in range(4)]
+    for number, path in enumerate(paths):
+        path.write_bytes(b"x" * 10)
+        os.utime(path, (number, number))
+    keep_newest(paths, 40)
+    assert all(path.exists() for path in paths)
+    with filelock.FileLock(tmp_path / "0.lock"):  # a process uses it
+        keep_newest([*paths, tmp_path / "gone.pt2"], 20)
+    assert [path.exists() for path in paths] == [True, False, True, True]
+    keep_newest(paths, 5)
+    assert [path.exists() for path in paths] == [False, False, False, True]

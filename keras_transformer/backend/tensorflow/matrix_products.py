@@ -7,6 +7,8 @@ from typing import Any
 import tensorflow as tf
 from keras import ops
 
+from keras_transformer.backend import quick
+
 
 def linear(x: Any, kernel: Any, bias: Any, transposed: bool) -> tf.Tensor:
     """Kernel of `backend.linear` for TensorFlow, without the activation.
@@ -22,5 +24,5 @@ def linear(x: Any, kernel: Any, bias: Any, transposed: bool) -> tf.Tensor:
         x_NF = x_NF + ops.cast(bias, x.dtype)
     sizes = [-1 if size is None else size for size in x.shape[:-1]]
     if sizes.count(-1) > 1 or 0 in sizes:
-        sizes = ops.shape(x)[:-1]
+        sizes = [*quick.shape(x)[:-1]]
     return tf.reshape(x_NF, (*sizes, width))

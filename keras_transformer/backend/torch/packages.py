@@ -26,7 +26,7 @@ from safetensors.torch import load, save
 from keras_transformer.backend import private
 from keras_transformer.backend.compilation import portable
 from keras_transformer.backend.torch.matrix_products import whole_blocks
-from keras_transformer.system.files import replacing
+from keras_transformer.system.files import MOST_CACHED, keep_newest, replacing
 from keras_transformer.system.locks import waiting
 from keras_transformer.system.processor import processor_features
 
@@ -93,6 +93,8 @@ class Packages:
                     self._compile(flat, leaves, temporary)
             weights = self._weights_of(path, flat)
             run = private.package_runner(path, weights)
+            os.utime(path)  # the packages that were not used for the longest time are removed first
+            keep_newest(self._folder.glob("*.pt2"), MOST_CACHED)
 
         def call(leaves, weights=weights):  # referenced here, because the code does not keep them
             return run([x if type(x) is torch.Tensor else _carrier(x) for x in leaves])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Callable, Hashable
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -13,7 +15,7 @@ from keras_transformer.backend import packages, portable, row_loop, without_grad
 from keras_transformer.config import require
 from keras_transformer.models import EncoderDecoder
 from keras_transformer.running.runner import Runner
-from keras_transformer.system.files import cache_folder
+from keras_transformer.system.files import cache_folder, can_write
 from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.translate.engines.keras_engine import KerasEngine
 
@@ -43,7 +45,11 @@ class InductorEngine(KerasEngine):
         super().__init__(model, shortlist)
         precision = model.quantization or model.compute_dtype
         require(precision == "float32", "precision", precision, f'float32 for engine="{NAME}"')
-        self._runner = _Ahead(packages(model, cache_folder(NAME)))
+        folder = cache_folder(NAME)
+        if not can_write(folder):
+            self._temporary = tempfile.TemporaryDirectory()  # removed with this object
+            folder = Path(self._temporary.name)
+        self._runner = _Ahead(packages(model, folder))
 
 
 class _Ahead(Runner):

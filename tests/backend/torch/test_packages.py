@@ -1,6 +1,7 @@
 """Tests of recorded functions and of errors; those of `engine="inductor"` compile and run."""
 
 import io
+import os
 import shutil
 import zipfile
 
@@ -59,6 +60,13 @@ def test_a_damaged_package_is_compiled_again(model, tmp_path, monkeypatch):
         path.write_bytes(damaged)
         assert load() == load() == times + 2
         assert zipfile.ZipFile(path).read("code") == zipfile.ZipFile(io.BytesIO(whole)).read("code")
+    (old := tmp_path / "old.pt2").write_bytes(whole)
+    os.utime(old, (0, 0))
+    load()
+    assert old.exists()
+    monkeypatch.setattr(packages, "MOST_CACHED", len(whole))
+    load()
+    assert path.exists() and not old.exists()
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="it needs a C++ compiler, g++")

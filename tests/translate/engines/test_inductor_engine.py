@@ -1,8 +1,10 @@
 """The engine of PyTorch's compiler: what the default engine finds, from one compilation."""
 
+import os
 import random
 import shutil
 import zipfile
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -105,3 +107,9 @@ def test_what_it_cannot_do(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(ImportError, match="no-such-compiler is missing"):
         load(folder, tmp_path)
+
+
+def test_without_a_folder_to_write_to(folder, monkeypatch):
+    model = Translator.load(folder).model
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    assert Path(InductorEngine(model)._temporary.name).is_dir()
