@@ -16,7 +16,7 @@ from keras_transformer.running.inputs import Request, encoded_prefixes
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.glossary import Glossary, goes_on, is_kept, is_unspaced, spellings
-from keras_transformer.translate.pipeline import Hypothesis
+from keras_transformer.translate.engines.engine import Hypothesis
 
 LEAST_BEAMS = 6  # minimum for a search with phrases, which keeps beams for each part of a phrase
 

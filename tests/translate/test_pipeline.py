@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from keras import ops
 
 from keras_transformer.models import Transformer
+from keras_transformer.running.batches import until_end
 from keras_transformer.running.inputs import padded
-from keras_transformer.running.runner import until_end
 from keras_transformer.translate.translator import Translator
 from tests.small_translator import MAX_LENGTH, SHORT, TEXTS, make
 
