@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -46,20 +47,15 @@ class Row:
 
     def run(self, caches: str) -> str:
         """Run a process, add its processor and wall seconds to `times`, and return its stdout."""
-        variables = {"PYTHONDONTWRITEBYTECODE": "", "XDG_CACHE_HOME": caches}
-        begin = time.perf_counter()
-        process = subprocess.Popen(
-            self.command,
-            env={**os.environ, **variables, **self.environment},
-            stdout=subprocess.PIPE,
+        variables = {"PYTHONDONTWRITEBYTECODE": "", "XDG_CACHE_HOME": caches} | self.environment
+        begin, before = time.perf_counter(), _processor_seconds()
+        done = subprocess.run(
+            self.command, env=os.environ | variables, capture_output=True, text=True
         )
-        text = process.stdout.read().decode()
-        _, status, usage = os.wait4(process.pid, 0)
-        self.times.append((usage.ru_utime + usage.ru_stime, time.perf_counter() - begin))
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise RuntimeError(f"{self.name} failed: {' '.join(self.command)}")
-        return text
+        self.times.append((_processor_seconds() - before, time.perf_counter() - begin))
+        if done.returncode:
+            raise RuntimeError(f"{self.name} failed:\n{done.stderr[-4000:]}")
+        return done.stdout
 
     @property
     def least(self) -> tuple[float, float]:
@@ -71,6 +67,12 @@ class Row:
         """Return the row of the table."""
         ratio = f"{self.least[0] / self.base.least[0]:.2f}" if self.base else ""
         return [self.name, *(f"{x:.2f}" for x in (*self.times[0], *self.least)), ratio]
+
+
+def _processor_seconds():
+    """Return the processor seconds of all ended child processes."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def rows_of(room: Path, folder: Path, text: str) -> list[Row]:
