@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from keras_transformer import models
 from keras_transformer.translate import engines
 from keras_transformer.translate.engines import ctranslate2_cache as cache
 from keras_transformer.translate.translator import Translator
@@ -92,3 +93,8 @@ def test_others_wait_for_a_conversion(copied, conversions):
     for thread in threads:
         thread.join()
     assert len(found) == 4 and len(conversions) == 1
+
+
+def test_configs_are_those_of_the_models():
+    for name, config in cache.CONFIGS.items():
+        assert getattr(models, name).config_class is config
