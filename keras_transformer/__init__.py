@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from keras_transformer.system.lazy import imported_on_access
 from keras_transformer.system.registration import register_with_keras
 from keras_transformer.system.startup import prepare
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from keras_transformer.tasks.token_tagger import TokenTagger
     from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
     from keras_transformer.text.glossary import Glossary
+    from keras_transformer.translate.engines.engine import Hypothesis
     from keras_transformer.translate.ensemble import ensemble
-    from keras_transformer.translate.pipeline import Hypothesis
     from keras_transformer.translate.translator import Translator
 
 __version__ = "0.1.0"
@@ -74,7 +74,7 @@ _HOMES = {
     "TokenRegressor": "tasks.token_regressor",
     "TokenTagger": "tasks.token_tagger",
     "Transcriber": "speech.transcriber",
-    "Hypothesis": "translate.pipeline",
+    "Hypothesis": "translate.engines.engine",
     "Translator": "translate.translator",
     "load_pretrained": "pretrained",
     "score_corpus": "corpora",
@@ -118,10 +118,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'keras_transformer' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"keras_transformer.{_HOMES[name]}"), name)
+__getattr__ = imported_on_access(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Checks of values; the base class of configs, and the config of the Transformer."""
+"""Checks of values; the base class of configs, and the configs of encoder-decoders."""
 
 from __future__ import annotations
 
@@ -140,6 +140,14 @@ class Config:
             for value in self.eos_ids if name == "eos_id" else (getattr(self, name),):
                 require(0 <= value < vocab_size, name, value, f"in [0, {vocab_size})")
 
+    def _check_buckets(self: Any) -> None:
+        self._check_whole("num_buckets", least=4)
+        require(self.num_buckets % 2 == 0, "num_buckets", self.num_buckets, "even")
+        self._check_whole("max_distance")
+        least = self.num_buckets // 2 + 1
+        accepted = f"at least {least} with num_buckets={self.num_buckets}"
+        require(self.max_distance >= least, "max_distance", self.max_distance, accepted)
+
 
 @dataclass(frozen=True)
 class TransformerConfig(Config):
@@ -251,6 +259,80 @@ class TransformerConfig(Config):
 
 def _vocabulary(size: int) -> dict[str, Any]:
     return dict(source_vocab_size=size, target_vocab_size=size)
+
+
+@dataclass(frozen=True)
+class T5Config(Config):
+    """Config of a T5 (Raffel et al. 2020, sections 2.1 and 3.1; defaults: T5-small).
+
+    Args:
+        vocab_size: Number of token ids of source and target.
+        d_model: Width of the residual stream.
+        d_ff: Width inside the feed-forward sub-layers.
+        num_encoder_layers: Number of encoder blocks.
+        num_decoder_layers: Number of decoder blocks.
+        num_heads: Number of attention heads per block.
+        head_dim: Width of a head, independent of `d_model`.
+        num_buckets: Number of distance buckets of the relative positions.
+        max_distance: This distance and all longer ones share a bucket.
+        positions_by_layer: Whether each block has its own table of relative positions, as in UMT5
+            (Chung et al. 2023); false: all blocks of a stack share one.
+        dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings.
+        activation: Activation of the feed-forward, one of `ACTIVATIONS`.
+        gated: Whether the feed-forward has a gate, as in v1.1.
+        tie_output: Whether the token embedding is also the output projection; false in v1.1.
+        scale_output: Whether the input of the output projection is divided by sqrt(d_model); false
+            in v1.1.
+        epsilon: Epsilon of the norms.
+        max_length: Longest sequence in tokens to translate; the model does not depend on it.
+        pad_id: Id of the padding token.
+        bos_id: Id that the decoder's input begins with; in T5 it equals `pad_id`.
+        eos_id: Id of the token that ends a text; a tuple if several tokens do.
+
+    Raises:
+        ValueError: If a value is out of range.
+    """
+
+    vocab_size: int
+    d_model: int = 512
+    d_ff: int = 2048
+    num_encoder_layers: int = 6
+    num_decoder_layers: int = 6
+    num_heads: int = 8
+    head_dim: int = 64
+    num_buckets: int = 32
+    max_distance: int = 128
+    positions_by_layer: bool = False
+    dropout: float = 0.1
+    activation: str = "relu"
+    gated: bool = False
+    tie_output: bool = True
+    scale_output: bool = True
+    epsilon: float = 1e-6
+    max_length: int = 512
+    pad_id: int = 0
+    bos_id: int = 0
+    eos_id: int | tuple[int, ...] = 1
+
+    def __post_init__(self) -> None:
+        self._check_whole("vocab_size", "d_model", "d_ff", "num_heads", "head_dim", "max_length")
+        self._check_whole("num_encoder_layers", "num_decoder_layers")
+        self._check_buckets()
+        self._check_rates()
+        self._check_choice("activation", ACTIVATIONS)
+        self._check_ids(self.vocab_size, "pad_id", "bos_id", "eos_id")
+        if self.pad_id in self.eos_ids:
+            raise ValueError(f"pad_id and eos_id must differ, both are {self.pad_id}")
+
+    @property
+    def source_vocab_size(self) -> int:
+        """Number of source token ids: `vocab_size`."""
+        return self.vocab_size
+
+    @property
+    def target_vocab_size(self) -> int:
+        """Number of target token ids: `vocab_size`."""
+        return self.vocab_size
 
 
 def known(cls: type, values: dict[str, Any], what: str) -> dict[str, Any]:

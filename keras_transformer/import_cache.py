@@ -8,14 +8,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from keras_transformer.hub.gguf.checkpoint import SUFFIX
+from keras_transformer.hub.gguf.container import SUFFIX
 from keras_transformer.pretrained import (
     FILES,
     PICKLED,
     checkpoint_folder,
     load_pretrained,
 )
-from keras_transformer.saved.model_files import import_command, is_saved
+from keras_transformer.saved.contents import import_command, is_saved
 from keras_transformer.system.files import cache_folder, removed, replacing
 from keras_transformer.system.locks import waiting
 

@@ -18,11 +18,13 @@ from keras_transformer.hub.ctranslate2_in import Converted, is_converted
 from keras_transformer.hub.ctranslate2_tokenizer import text_tokenizer_of, tokenizer_of
 from keras_transformer.hub.families.label_names import labels_of
 from keras_transformer.hub.generation_config import generation_facts, left_out, search_of
-from keras_transformer.hub.gguf.checkpoint import is_gguf, unpacked
+from keras_transformer.hub.gguf.checkpoint import unpacked
+from keras_transformer.hub.gguf.container import is_gguf
 from keras_transformer.hub.sentence_transformers import read_scorer, read_sentence_model
 from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech, ViT
-from keras_transformer.saved.folder import FLOATS, PRECISIONS, in_precision, save_folder
+from keras_transformer.saved.contents import FLOATS, PRECISIONS
+from keras_transformer.saved.folder import in_precision, save_folder
 from keras_transformer.search import Generation, Search, Transcription
 from keras_transformer.speech.hearing import (
     check_feature_extractor,

@@ -7,7 +7,7 @@ import pytest
 from keras_transformer import Translator, import_cache, load_pretrained
 from keras_transformer.export import hugging_face
 from keras_transformer.import_cache import imported
-from keras_transformer.saved.model_files import import_command, is_hub_name
+from keras_transformer.saved.contents import import_command, is_hub_name
 from tests.small_translator import SHORT, TEXTS, made_tokenizer, make
 
 pytestmark = pytest.mark.once("files and texts: no tensor differs")

@@ -50,7 +50,7 @@ def calibrate(
         keras-transformer calibrate saved_models/wmt --source dev.en --reference dev.de
     """
     from keras_transformer.evaluation.scores import table
-    from keras_transformer.saved.folder import read_config
+    from keras_transformer.saved.contents import read_config
     from keras_transformer.translate.quality_estimation import (
         QUALITY,
         QualityEstimator,

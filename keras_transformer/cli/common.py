@@ -25,6 +25,7 @@ from keras_transformer.config import require
 from keras_transformer.search import SearchOptions, spelled_out
 from keras_transformer.system.failures import BAD_INPUT, in_one_line, memory_errors
 from keras_transformer.system.files import replacing
+from keras_transformer.system.registration import after_import
 
 T = TypeVar("T")
 CHUNK = 2048  # lines that are sorted by length and processed together; 1 for typed input
@@ -56,9 +57,7 @@ class Command(TyperCommand):
 
     def invoke(self, context: Any) -> Any:
         """Import the checkpoints among the arguments, and run the command."""
-        from keras_transformer.backend import keep_compilations
-
-        keep_compilations()
+        after_import("keras_transformer.backend", lambda backend: backend.keep_compilations())
         make_loadable(context.params)
         return super().invoke(context)
 
@@ -167,11 +166,14 @@ def loaded(folder: Path, others: list[Path] | None, **loading: Any) -> Any:
         others: Folders of further ones; None: there are none.
         loading: Further arguments of `Translator.load`.
     """
-    from keras_transformer.translate.ensemble import ensemble
     from keras_transformer.translate.translator import Translator
 
-    translators = [Translator.load(x, **loading) for x in (folder, *(others or []))]
-    return ensemble(translators) if others else translators[0]
+    translator = Translator.load(folder, **loading)
+    if not others:
+        return translator
+    from keras_transformer.translate.ensemble import ensemble
+
+    return ensemble([translator, *(Translator.load(x, **loading) for x in others)])
 
 
 def directed(

@@ -59,7 +59,7 @@ def import_(
         keras-transformer import SmolLM2-135M-Instruct.Q4_1.gguf saved_models/smollm2
     """
     from keras_transformer.pretrained import load_pretrained
-    from keras_transformer.saved.folder import CONFIG, MODEL
+    from keras_transformer.saved.contents import CONFIG, MODEL
 
     for name in (CONFIG, MODEL):
         check_free(out / name, overwrite)
@@ -257,8 +257,8 @@ def info(
 
     from keras_transformer.evaluation.assess import read_metrics
     from keras_transformer.evaluation.scores import table
+    from keras_transformer.saved.contents import is_saved
     from keras_transformer.saved.description import describe, other_kind
-    from keras_transformer.saved.model_files import is_saved
     from keras_transformer.translate.translator import METRICS
 
     if not is_saved(folder) and (kind := other_kind(folder)):

@@ -43,8 +43,8 @@ def loadable(folder: str | Path) -> Path:
             fetched or imported.
     """
     from keras_transformer.cli.common import say
-    from keras_transformer.hub.gguf.checkpoint import is_gguf
-    from keras_transformer.saved.model_files import checkpoint_type, is_hub_name
+    from keras_transformer.hub.gguf.container import is_gguf
+    from keras_transformer.saved.contents import checkpoint_type, is_hub_name
     from keras_transformer.system.named_models import located
 
     folder = located(folder)

@@ -62,7 +62,7 @@ def report(
             --baseline other.de -o wmt.html
     """
     from keras_transformer.analysis.report import measure, page
-    from keras_transformer.saved.folder import read_config
+    from keras_transformer.saved.contents import read_config
     from keras_transformer.translate.quality_estimation import QualityEstimator
     from keras_transformer.translate.translator import Translator
 

@@ -40,7 +40,7 @@ def see(
     Example:
         keras-transformer see saved_models/vit-mnist digit.png
     """
-    from keras_transformer.saved.folder import read_config
+    from keras_transformer.saved.contents import read_config
     from keras_transformer.tasks.image_classifier import ImageClassifier
     from keras_transformer.tasks.image_embedder import ImageEmbedder
 

@@ -46,7 +46,7 @@ def shortlist(
     import itertools
 
     from keras_transformer.data.text_files import read_pairs
-    from keras_transformer.saved.folder import read_with_sides
+    from keras_transformer.saved.contents import read_with_sides
     from keras_transformer.text.languages import short_code
     from keras_transformer.text.shortlist import FILE, Shortlist
 

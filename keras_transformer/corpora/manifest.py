@@ -12,11 +12,10 @@ from typing import Any
 
 from keras_transformer.corpora.shards import Input, counted
 from keras_transformer.system.files import complete, read_json, write_synced
+from keras_transformer.system.named_models import ADAPTER, CONFIG, MODEL
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-# Names repeated from saved/folder.py and weights/adapters.py, whose import would load a framework.
-_CONFIG, _MODEL, _ADAPTER = "config.json", "model.keras", "adapter.safetensors"
 
 
 def fingerprint(folder: str | os.PathLike) -> str:
@@ -29,10 +28,10 @@ def fingerprint(folder: str | os.PathLike) -> str:
         ValueError: If the folder is not a saved model.
     """
     complete(folder)
-    config = Path(folder, _CONFIG)
+    config = Path(folder, CONFIG)
     adapter = read_json(config).get("adapter") if config.is_file() else None
     hashes = []
-    for name in (_CONFIG, _MODEL if adapter is None else _ADAPTER):
+    for name in (CONFIG, MODEL if adapter is None else ADAPTER):
         path = Path(folder, name)
         if not path.is_file():
             raise ValueError(f"{folder} is not a saved model: it has no {name}")
@@ -40,7 +39,7 @@ def fingerprint(folder: str | os.PathLike) -> str:
             hashes.append(hashlib.file_digest(file, "sha256").hexdigest())
     if adapter is not None:
         base = Path(folder, adapter["base"])
-        is_saved = any((base / name).is_file() for name in (_MODEL, _ADAPTER))
+        is_saved = any((base / name).is_file() for name in (MODEL, ADAPTER))
         hashes.append(fingerprint(base) if is_saved else str(base.resolve()))  # a checkpoint
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 

@@ -14,7 +14,7 @@ import numpy as np
 from keras_transformer.data.trees import Tree, punctuation, spans, tree_of
 from keras_transformer.evaluation.scores import evaluate, moses, published_bleu, rouge
 from keras_transformer.evaluation.spans import bracket_f1
-from keras_transformer.running.scoring import same_number
+from keras_transformer.running.inputs import same_number
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.system.files import read_json, write_json
 from keras_transformer.translate.documents import translate_documents

@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from keras_transformer.config import require
-from keras_transformer.hub.gguf.checkpoint import SUFFIX
+from keras_transformer.hub.gguf.container import SUFFIX
 from keras_transformer.hub.gguf.writer import QUANTIZATIONS, write_gguf
 from keras_transformer.language.causal_lm import CausalLM
-from keras_transformer.saved.folder import read_config
+from keras_transformer.saved.contents import read_config
 from keras_transformer.system.files import check_free, replacing
 from keras_transformer.weights import weights_of
 

@@ -12,7 +12,7 @@ from keras_transformer.hub.generation_config import GENERATION
 from keras_transformer.hub.hugging_face import CONFIG, write_checkpoint
 from keras_transformer.hub.standard import standard_form
 from keras_transformer.language.causal_lm import CausalLM
-from keras_transformer.saved.folder import read_config
+from keras_transformer.saved.contents import read_config
 from keras_transformer.search import Generation, Search, SearchOptions
 from keras_transformer.system.files import check_free, read_json, replacing, write_json
 from keras_transformer.text.hugging_face import OPTIONS, write_tokenizer

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require
-from keras_transformer.saved.folder import CONFIG, read_config
+from keras_transformer.saved.contents import CONFIG, read_config
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import check_free, replacing

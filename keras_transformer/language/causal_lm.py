@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_transformer.backend import SEARCHES_BY_SHAPE, smoothed_cross_entropy, usable_precision
+from keras_transformer.backend import (
+    COMPILES_EACH_SHAPE,
+    SEARCHES_BY_SHAPE,
+    smoothed_cross_entropy,
+    usable_precision,
+)
 from keras_transformer.config import require
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
 from keras_transformer.hub import hugging_face
@@ -20,8 +25,9 @@ from keras_transformer.language.added_text import continuations
 from keras_transformer.language.prompts import before_stop, left_padded, room
 from keras_transformer.language.streaming import streamed_text, streamed_tokens
 from keras_transformer.models import DecoderOnly
+from keras_transformer.running.batches import MULTIPLE, search_batches, until_end
 from keras_transformer.running.inputs import require_pieces
-from keras_transformer.running.runner import MULTIPLE, Runner, search_batches, until_end
+from keras_transformer.running.runner import Runner
 from keras_transformer.running.search_functions import generation_loop
 from keras_transformer.saved import folder as folders
 from keras_transformer.search import GENERATE, STREAM, Generation, spelled_out
@@ -243,7 +249,9 @@ class CausalLM:
                 )
         scores = np.zeros(len(ids))
         lengths = [max(len(row), 1) for row in ids]
-        for chosen, rows, length in search_batches(lengths, tokens_per_batch, limit):
+        for chosen, rows, length in search_batches(
+            lengths, tokens_per_batch, limit, COMPILES_EACH_SHAPE
+        ):
             token_ids = np.zeros((rows, length), "int32")
             is_label = np.zeros((rows, length - 1), "float32")
             for row, i in enumerate(chosen):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_transformer.backend import COMPILES_EACH_SHAPE
-from keras_transformer.running.runner import MULTIPLE
+from keras_transformer.running.batches import MULTIPLE
 from keras_transformer.search import Generation
 from keras_transformer.text.tokenizer import round_up
 

@@ -13,12 +13,8 @@ from keras_transformer.data.preferences import PreferenceBatches
 from keras_transformer.language.preferences import encoded_answers
 from keras_transformer.models.reward import RewardModel
 from keras_transformer.running.runner import Runner
-from keras_transformer.saved.folder import (
-    load_with_sides,
-    load_with_tokenizer,
-    read_config,
-    save_folder,
-)
+from keras_transformer.saved.contents import read_config
+from keras_transformer.saved.folder import load_with_sides, load_with_tokenizer, save_folder
 from keras_transformer.system.named_models import located
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 

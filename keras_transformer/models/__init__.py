@@ -5,6 +5,7 @@ and metrics, so that `keras.saving.load_model` finds them.
 """
 
 from keras_transformer import metrics, optimizers  # noqa: F401
+from keras_transformer.config import T5Config
 from keras_transformer.models.bert import BERT, BERTConfig
 from keras_transformer.models.deberta import DeBERTa, DeBERTaConfig
 from keras_transformer.models.decoder_only import DecoderOnly
@@ -20,7 +21,7 @@ from keras_transformer.models.quantized import widened
 from keras_transformer.models.remat import enable_remat
 from keras_transformer.models.reward import RewardConfig, RewardModel
 from keras_transformer.models.speech_to_text import Speech, SpeechConfig
-from keras_transformer.models.t5 import T5, T5Config, T5Encoder, T5EncoderConfig
+from keras_transformer.models.t5 import T5, T5Encoder, T5EncoderConfig
 from keras_transformer.models.text_to_speech import TextToSpeech, TextToSpeechConfig
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.models.transformer_classifier import (

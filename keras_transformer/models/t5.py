@@ -13,87 +13,13 @@ from typing import Any
 
 import keras
 
-from keras_transformer.config import ACTIVATIONS, Config, require
+from keras_transformer.config import T5Config
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.layer import initializer
 from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
-
-
-@dataclass(frozen=True)
-class T5Config(Config):
-    """Config of a T5 (Raffel et al. 2020, sections 2.1 and 3.1; defaults: T5-small).
-
-    Args:
-        vocab_size: Number of token ids of source and target.
-        d_model: Width of the residual stream.
-        d_ff: Width inside the feed-forward sub-layers.
-        num_encoder_layers: Number of encoder blocks.
-        num_decoder_layers: Number of decoder blocks.
-        num_heads: Number of attention heads per block.
-        head_dim: Width of a head, independent of `d_model`.
-        num_buckets: Number of distance buckets of the relative positions.
-        max_distance: This distance and all longer ones share a bucket.
-        positions_by_layer: Whether each block has its own table of relative positions, as in UMT5
-            (Chung et al. 2023); false: all blocks of a stack share one.
-        dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings.
-        activation: Activation of the feed-forward, one of `ACTIVATIONS`.
-        gated: Whether the feed-forward has a gate, as in v1.1.
-        tie_output: Whether the token embedding is also the output projection; false in v1.1.
-        scale_output: Whether the input of the output projection is divided by sqrt(d_model); false
-            in v1.1.
-        epsilon: Epsilon of the norms.
-        max_length: Longest sequence in tokens to translate; the model does not depend on it.
-        pad_id: Id of the padding token.
-        bos_id: Id that the decoder's input begins with; in T5 it equals `pad_id`.
-        eos_id: Id of the token that ends a text; a tuple if several tokens do.
-
-    Raises:
-        ValueError: If a value is out of range.
-    """
-
-    vocab_size: int
-    d_model: int = 512
-    d_ff: int = 2048
-    num_encoder_layers: int = 6
-    num_decoder_layers: int = 6
-    num_heads: int = 8
-    head_dim: int = 64
-    num_buckets: int = 32
-    max_distance: int = 128
-    positions_by_layer: bool = False
-    dropout: float = 0.1
-    activation: str = "relu"
-    gated: bool = False
-    tie_output: bool = True
-    scale_output: bool = True
-    epsilon: float = 1e-6
-    max_length: int = 512
-    pad_id: int = 0
-    bos_id: int = 0
-    eos_id: int | tuple[int, ...] = 1
-
-    def __post_init__(self):
-        self._check_whole("vocab_size", "d_model", "d_ff", "num_heads", "head_dim", "max_length")
-        self._check_whole("num_encoder_layers", "num_decoder_layers")
-        _check_buckets(self)
-        self._check_rates()
-        self._check_choice("activation", ACTIVATIONS)
-        self._check_ids(self.vocab_size, "pad_id", "bos_id", "eos_id")
-        if self.pad_id in self.eos_ids:
-            raise ValueError(f"pad_id and eos_id must differ, both are {self.pad_id}")
-
-    @property
-    def source_vocab_size(self) -> int:
-        """Number of source token ids: `vocab_size`."""
-        return self.vocab_size
-
-    @property
-    def target_vocab_size(self) -> int:
-        """Number of target token ids: `vocab_size`."""
-        return self.vocab_size
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -155,7 +81,7 @@ class T5EncoderConfig(EncoderConfig):
     def __post_init__(self):
         super().__post_init__()
         self._check_whole("head_dim")
-        _check_buckets(self)
+        self._check_buckets()
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -180,15 +106,6 @@ class T5Encoder(EncoderOnly):
             return embedding(inputs["token_ids"])
 
         super().__init__(config, policy, embedding, embed, encoder, **kwargs)
-
-
-def _check_buckets(config):
-    config._check_whole("num_buckets", least=4)
-    require(config.num_buckets % 2 == 0, "num_buckets", config.num_buckets, "even")
-    config._check_whole("max_distance")
-    least, distance = config.num_buckets // 2 + 1, config.max_distance
-    accepted = f"at least {least} with num_buckets={config.num_buckets}"
-    require(distance >= least, "max_distance", distance, accepted)
 
 
 def _embedding(config, policy):

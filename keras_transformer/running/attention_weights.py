@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_transformer.backend import without_gradients
+from keras_transformer.backend import COMPILES_EACH_SHAPE, without_gradients
 from keras_transformer.layers import record_attention
 from keras_transformer.layers.decoder import aligning_layer
 from keras_transformer.models import EncoderDecoder
+from keras_transformer.running.batches import search_batches
 from keras_transformer.running.inputs import padded
-from keras_transformer.running.runner import search_batches
 
 TOKENS_PER_BATCH = 4096
 LEAST = 1e-6  # a source token that gets less attention counts as one that gets this much
@@ -44,7 +44,9 @@ def attention_weights(
         "decoder": [block.self_attention for block in model.decoder.blocks],
         "cross": [block.cross_attention for block in model.decoder.blocks],
     }
-    for chosen, rows, length in search_batches(longest, tokens_per_batch, config.max_length):
+    for chosen, rows, length in search_batches(
+        longest, tokens_per_batch, config.max_length, COMPILES_EACH_SHAPE
+    ):
         source = padded([source_ids[i] for i in chosen], rows, length, config.pad_id)
         shifted = [[config.bos_id, *target_ids[i][:-1]] for i in chosen]
         target = padded(shifted, rows, length, config.pad_id)

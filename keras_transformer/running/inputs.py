@@ -134,6 +134,14 @@ def encoded_pairs(
     )
 
 
+def same_number(sources: Sequence, targets: Sequence) -> None:
+    """Raise ValueError if the numbers of sources and targets differ."""
+    if len(sources) != len(targets):
+        raise ValueError(
+            f"sources and targets must have the same length, got {len(sources)} and {len(targets)}"
+        )
+
+
 def _limited(
     ids: list[list[int]], texts: Sequence[str], name: str, frame: Frame, limit: int, strict: bool
 ) -> list[list[int]]:

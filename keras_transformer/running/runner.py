@@ -1,9 +1,8 @@
-"""Batches with few different shapes, and functions over a model that are compiled once."""
+"""Functions over a model that are compiled once."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import keras
@@ -17,57 +16,11 @@ from keras_transformer.backend import (
     recorded_search,
     smoothed_cross_entropy,
 )
-from keras_transformer.config import require_whole
 from keras_transformer.decoding import whole_search
 from keras_transformer.models import EncoderDecoder
-from keras_transformer.text.tokenizer import round_up
+from keras_transformer.running.batches import MULTIPLE
 
-MULTIPLE = 16  # to which lengths are rounded up where few shapes are wanted
-_WORTH_A_WORKER = 256  # tokens
 LENGTH_MULTIPLE = MULTIPLE if COMPILES_EACH_SHAPE else 1
-
-
-def search_batches(
-    lengths: Sequence[int],
-    tokens_per_batch: int,
-    max_length: int,
-    few_shapes: bool = COMPILES_EACH_SHAPE,
-    workers: int = 1,
-) -> Iterator[tuple[list[int], int, int]]:
-    """Yield batches as (indices into `lengths`, rows, length), the longest texts first.
-
-    (rows, length) is the shape of the padded batch; rows without a text fill it. With few shapes,
-    lengths are multiples of 16, at most `max_length`, and rows are powers of two.
-
-    Args:
-        lengths: Number of tokens of each text.
-        tokens_per_batch: Maximum tokens in a batch, padding included; a single text may have more.
-        max_length: The model's `max_length`.
-        few_shapes: Whether batches have few shapes; by default on a backend that compiles each.
-        workers: Number of workers that share the texts: each gets a batch if there is enough work.
-    """
-    require_whole("tokens_per_batch", tokens_per_batch, 1)
-    if workers > 1:
-        share = max(_WORTH_A_WORKER, -(-sum(lengths) // workers))
-        tokens_per_batch = min(tokens_per_batch, share)
-    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    start, multiple = 0, MULTIPLE if few_shapes else 1
-    while start < len(order):
-        length = min(round_up(lengths[order[start]], multiple), max_length)
-        rows = max(1, tokens_per_batch // length)
-        if few_shapes:
-            rows = 1 << (rows.bit_length() - 1)
-        chosen = order[start : start + rows]
-        rows = len(chosen)
-        if few_shapes:
-            rows = 1 << (rows - 1).bit_length()
-        yield chosen, rows, length
-        start += len(chosen)
-
-
-def until_end(ids: Iterable[int], eos_ids: Sequence[int]) -> list[int]:
-    """Return the ids that precede the first EOS id."""
-    return list(itertools.takewhile(lambda x: x not in eos_ids, ids))
 
 
 class Runner:

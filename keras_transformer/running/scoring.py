@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from keras_transformer.backend import COMPILES_EACH_SHAPE
 from keras_transformer.models import Transformer
-from keras_transformer.running.inputs import encoded_pairs, padded
-from keras_transformer.running.runner import Runner, score_function, search_batches
+from keras_transformer.running.batches import search_batches
+from keras_transformer.running.inputs import encoded_pairs, padded, same_number
+from keras_transformer.running.runner import Runner, score_function
 from keras_transformer.text import Tokenizer
 
 
@@ -46,17 +48,11 @@ def score_pairs(
 
     scores = np.zeros(len(source_ids))
     longest = [max(len(s), len(t)) for s, t in zip(source_ids, target_ids, strict=True)]
-    for chosen, rows, length in search_batches(longest, tokens_per_batch, limit):
+    for chosen, rows, length in search_batches(
+        longest, tokens_per_batch, limit, COMPILES_EACH_SHAPE
+    ):
         source = padded([source_ids[i] for i in chosen], rows, length, pad_id)
         labels = padded([target_ids[i] for i in chosen], rows, length, pad_id)
         (result,) = runner.arrays(model, "score", make, [source, labels], varying=(0, 1))
         scores[chosen] = result[: len(chosen)]
     return scores.tolist()
-
-
-def same_number(sources: Sequence, targets: Sequence) -> None:
-    """Raise ValueError if the numbers of sources and targets differ."""
-    if len(sources) != len(targets):
-        raise ValueError(
-            f"sources and targets must have the same length, got {len(sources)} and {len(targets)}"
-        )

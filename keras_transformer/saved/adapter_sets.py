@@ -17,10 +17,10 @@ from keras import ops
 from keras_transformer.config import require
 from keras_transformer.hub import peft
 from keras_transformer.models.configured import ConfiguredModel
-from keras_transformer.saved.folder import CONFIG, read_config
-from keras_transformer.saved.model_files import MODEL, config_of, read_weights
+from keras_transformer.saved.contents import ADAPTER, CONFIG, MODEL, read_config
+from keras_transformer.saved.model_files import config_of, read_weights
 from keras_transformer.system.files import check_free, replacing, write_json
-from keras_transformer.weights.adapters import ADAPTER, Adapter
+from keras_transformer.weights.adapters import Adapter
 
 # Fields of a config that change no result of a trained model.
 _ONLY_TRAINING = ("dropout", "head_dropout")

@@ -8,16 +8,10 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.hub.gguf.checkpoint import is_gguf
-from keras_transformer.saved.folder import read_config
+from keras_transformer.hub.gguf.container import is_gguf
+from keras_transformer.saved.contents import MODEL, checkpoint_type, import_command, read_config
 from keras_transformer.saved.kinds import kinds_of
-from keras_transformer.saved.model_files import (
-    MODEL,
-    checkpoint_type,
-    count_parameters,
-    import_command,
-    unreadable,
-)
+from keras_transformer.saved.model_files import count_parameters, unreadable
 from keras_transformer.system.files import read_json
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import MANIFEST

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,38 +14,26 @@ from keras_transformer.config import require
 from keras_transformer.layers.layer import skip_init
 from keras_transformer.models import merged, widened
 from keras_transformer.saved.card import write_card
-from keras_transformer.saved.kinds import require_kind
-from keras_transformer.saved.model_files import (
+from keras_transformer.saved.contents import (
+    ADAPTER,
+    CONFIG,
+    EMBEDDING,
+    FORMAT,
     MODEL,
-    checkpoint_type,
-    facts_of,
-    import_command,
-    is_hub_name,
-    read_weights,
+    QUALITY,
+    read_config,
+    read_with_sides,
 )
-from keras_transformer.system.files import (
-    complete,
-    read_json,
-    remove_stale,
-    updating,
-    write_json,
-)
-from keras_transformer.system.named_models import is_name, known_models
-from keras_transformer.text import Tokenizer, load_tokenizer
+from keras_transformer.saved.model_files import facts_of, read_weights
+from keras_transformer.system.files import remove_stale, updating, write_json
+from keras_transformer.text import Tokenizer
 from keras_transformer.text.chat_template import FILE as TEMPLATE
 from keras_transformer.text.shortlist import FILE as SHORTLIST
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
-from keras_transformer.text.tokenizer import MANIFEST
-from keras_transformer.weights.adapters import ADAPTER, Adapter
+from keras_transformer.weights.adapters import Adapter
 
-CONFIG = "config.json"
-QUALITY = "quality.json"  # a saved `translate.quality_estimation.QualityEstimator`
-EMBEDDING = "embedding.safetensors"  # weights of a text embedder after the pooling
 # Files of an earlier model, which a save replaces.
 OF_A_MODEL = (MODEL, ADAPTER, QUALITY, TEMPLATE, SHORTLIST, EMBEDDING)
-FORMAT = 2
-FLOATS = ("float32", "bfloat16", "float16")
-PRECISIONS = (*FLOATS, "int8")
 
 
 def save_folder(
@@ -104,83 +92,6 @@ def save_folder(
             adapter.write(new / ADAPTER)
         write_json(new / CONFIG, config)
         write_card(folder, config, into=new)
-
-
-def read_config(
-    folder: str | os.PathLike,
-    what: str,
-    tokenizer_file: str | None = None,
-    precision: str | None = None,
-) -> dict[str, Any]:
-    """Return the `config.json` of a saved folder after checking the folder.
-
-    Args:
-        folder: Folder that `save_folder` wrote.
-        what: Kind of the saved object in error messages. If it is one of `kinds.KINDS`, such as
-            "translator", the folder must be of that kind.
-        tokenizer_file: Tokenizer file that must exist; None: there may be no tokenizer.
-        precision: Precision to check, see `load_model`.
-
-    Raises:
-        ValueError: If the folder is not such an object, or the precision is unknown.
-    """
-    accepted = f"one of {PRECISIONS} or None"
-    require(precision in (*PRECISIONS, None), "precision", precision, accepted)
-    folder = Path(folder)
-    complete(folder)
-    if not folder.is_dir():
-        problem = "it is a file" if folder.is_file() else "there is no such folder"
-        if is_name(folder):
-            problem += f", and no such model: {known_models()}"
-        if is_hub_name(folder):
-            problem += f"; a model of that name on Hugging Face's hub: `{import_command(folder)}`"
-        raise ValueError(f"{folder} is not a saved {what}: {problem}")
-    _require_file(folder, what, CONFIG)
-    config = read_json(folder / CONFIG)
-    if kind := checkpoint_type(folder):
-        raise ValueError(
-            f"{folder} is not a saved {what} but a Hugging Face checkpoint of type {kind}: "
-            f"`{import_command(folder)}` imports it; so does load_pretrained, in Python"
-        )
-    adapted = isinstance(config, dict) and config.get("adapter") is not None
-    _require_file(folder, what, ADAPTER if adapted else MODEL)
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise ValueError(
-            f'{folder / CONFIG} is not the config of a {what}: its "format" must be {FORMAT}: '
-            "another version of keras_transformer may read it"
-        )
-    some_text = "a non-empty string", lambda x: isinstance(x, str) and x != ""
-    text_or_none = "a non-empty string or null", lambda x: x is None or some_text[1](x)
-
-    def check(name: str, accepted: str, is_accepted: Callable[[Any], bool]) -> None:
-        value = config.get(name)
-        require(is_accepted(value), f'"{name}" in {folder / CONFIG}', value, accepted)
-
-    check("model", "an object", lambda x: isinstance(x, dict))
-    check("task", *(some_text if "task" in config else text_or_none))
-    check("adapter", "an object or null", lambda x: x is None or isinstance(x, dict))
-    check("source_language", *text_or_none)
-    check("target_language", *text_or_none)
-    check("directions", "a list of pairs of languages", _are_directions)
-    require_kind(what, config, folder)
-    if tokenizer_file:
-        _require_file(folder, what, tokenizer_file)
-    check("tokenizer", *(some_text if tokenizer_file else text_or_none))
-    return config
-
-
-def _are_directions(value: Any) -> bool:
-    """Return whether a value is a list of pairs of language codes, or left out."""
-    pairs = [] if value is None else value
-    return isinstance(pairs, list) and all(
-        isinstance(x, list) and len(x) == 2 and all(isinstance(y, str) and y for y in x)
-        for x in pairs
-    )
-
-
-def _require_file(folder: Path, what: str, name: str) -> None:
-    if not (folder / name).is_file():
-        raise ValueError(f"{folder} is not a saved {what}: it has no {name}")
 
 
 def load_model(
@@ -285,17 +196,3 @@ def load_with_sides(
     """
     tokenizer, config = read_with_sides(folder, what, precision)
     return load_model(folder, config, tokenizer, precision), tokenizer, config
-
-
-def read_with_sides(
-    folder: str | os.PathLike, what: str, precision: str | None = None
-) -> tuple[Tokenizer, dict[str, Any]]:
-    """Load the `Tokenizer` of a model from source to target texts, and the `config.json`.
-
-    The arguments and errors are those of `load_with_sides`.
-    """
-    config = read_config(folder, what, MANIFEST, precision)
-    try:
-        return load_tokenizer(folder), config
-    except FileNotFoundError as error:
-        raise ValueError(f"{folder} is not a saved {what}: {error}") from error

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-import shlex
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,48 +15,16 @@ import keras
 
 from keras_transformer.config import require
 from keras_transformer.hub import hugging_face
-from keras_transformer.hub.gguf.checkpoint import SUFFIX
 from keras_transformer.models.configured import ConfiguredModel
+from keras_transformer.saved.contents import ADAPTER, CONFIG, MODEL, is_saved
 from keras_transformer.system.files import read_json
 from keras_transformer.system.git_lfs import refuse_pointer
-from keras_transformer.weights.adapters import ADAPTER, Adapter
+from keras_transformer.weights.adapters import Adapter
 from keras_transformer.weights.sizes import sized_by
 
-MODEL, CONFIG = "model.keras", hugging_face.CONFIG
 MOST_BYTES = 1 << 24  # maximum bytes of the config in a `.keras` file
 # Maximum ratio of the unpacked bytes of weights to their `.keras` file; weights hardly compress.
 _UNPACKED = 2
-
-
-def is_saved(folder: str | os.PathLike) -> bool:
-    """Return whether a folder holds a saved model or a saved adapter."""
-    config, *weights = (Path(folder, name).is_file() for name in (CONFIG, MODEL, ADAPTER))
-    return config and any(weights)
-
-
-def checkpoint_type(folder: str | os.PathLike) -> str | None:
-    """Return the type of a checkpoint in Hugging Face's layout; None if it is not one.
-
-    Raises:
-        ValueError: If its `config.json` is not valid JSON.
-    """
-    path = Path(folder, CONFIG)
-    foreign_config = read_json(path) if path.is_file() and not is_saved(folder) else None
-    kind = foreign_config.get("model_type") if isinstance(foreign_config, dict) else None
-    return kind if isinstance(kind, str) else None
-
-
-def is_hub_name(source: str | os.PathLike) -> bool:
-    """Return whether a text has the form of a model's name on a hub, and is no existing path."""
-    path = Path(source)
-    is_name = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", str(source)) and not path.exists()
-    return bool(is_name and (path.parent == Path() or not path.parent.exists()))
-
-
-def import_command(source: str | os.PathLike) -> str:
-    """Return the command that imports a checkpoint: a folder, a GGUF file or a name on a hub."""
-    out = f"saved_models/{Path(source).resolve().name.removesuffix(SUFFIX)}"
-    return f"keras-transformer import {shlex.quote(os.fspath(source))} {shlex.quote(out)}"
 
 
 def facts_of(adapter: Adapter, base: Path, folder: Path) -> dict[str, Any]:
@@ -145,27 +111,6 @@ def _kind_and_config(path: Path) -> tuple[type[ConfiguredModel] | None, dict[str
     kind = keras.saving.get_registered_object(config["registered_name"])
     is_ours = isinstance(kind, type) and issubclass(kind, ConfiguredModel)
     return kind if is_ours else None, config
-
-
-def fingerprint(folder: Path, config: Mapping[str, Any]) -> str:
-    """Return a SHA-256 (hex) of the files that determine the model of a saved folder.
-
-    Args:
-        folder: Folder that `save_folder` wrote.
-        config: Its `config.json`.
-    """
-    files = [folder / CONFIG, folder / (MODEL if config.get("adapter") is None else ADAPTER)]
-    digest = hashlib.sha256()
-    if (facts := config.get("adapter")) is not None:
-        base = folder / str(facts.get("base"))
-        if is_saved(base):
-            digest.update(fingerprint(base, read_json(base / CONFIG)).encode())
-        else:
-            files += sorted(x for x in base.glob("*") if x.is_file())
-    for path in files:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
 
 
 def count_parameters(folder: str | os.PathLike) -> int:

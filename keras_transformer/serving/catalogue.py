@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require
-from keras_transformer.saved.folder import CONFIG
+from keras_transformer.saved.contents import CONFIG
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.serving.handlers import ExportedHandler, TranslatorHandler
 from keras_transformer.serving.task_models import TaskModel, tasks_of

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 import keras_transformer
-from keras_transformer.saved.folder import read_config
+from keras_transformer.saved.contents import is_saved, read_config
 from keras_transformer.saved.kinds import KINDS, Kind, kind_of, kinds_of
-from keras_transformer.saved.model_files import is_saved
 from keras_transformer.tasks.encoder_task import EncoderTask
 
 Items = Sequence[Any]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_transformer.config import require
-from keras_transformer.saved.model_files import is_saved
+from keras_transformer.saved.contents import is_saved
 
 FILE = "versions.toml"
 

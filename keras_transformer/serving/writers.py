@@ -10,8 +10,7 @@ from pathlib import Path
 from keras_transformer.config import require
 from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.language.chat import Chat
-from keras_transformer.saved.folder import CONFIG
-from keras_transformer.saved.model_files import is_saved
+from keras_transformer.saved.contents import CONFIG, is_saved
 from keras_transformer.serving.token_texts import Names
 from keras_transformer.system.files import read_json
 

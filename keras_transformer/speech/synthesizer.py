@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.backend import COMPILES_EACH_SHAPE
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.griffin_lim import from_log_mel
 from keras_transformer.decoding import decode_frames
 from keras_transformer.models import TextToSpeech
+from keras_transformer.running.batches import search_batches
 from keras_transformer.running.inputs import padded
-from keras_transformer.running.runner import Runner, search_batches
-from keras_transformer.saved.folder import CONFIG, load_with_tokenizer, read_config, save_folder
+from keras_transformer.running.runner import Runner
+from keras_transformer.saved.contents import CONFIG, read_config
+from keras_transformer.saved.folder import load_with_tokenizer, save_folder
 from keras_transformer.system.named_models import located
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts
@@ -102,7 +105,9 @@ class Synthesizer:
             self._check(text, row)
         most, lengths = config.max_length, [len(row) for row in ids]
         features: list[Any] = [None] * len(ids)
-        for chosen, rows, length in search_batches(lengths, batch_size * most, most):
+        for chosen, rows, length in search_batches(
+            lengths, batch_size * most, most, COMPILES_EACH_SHAPE
+        ):
             source = padded([ids[i] for i in chosen], rows, length, config.pad_id)
             source[len(chosen) :, 0] = first  # a row that only fills the batch must have a token
             values_BLR, lengths_B = self._runner.arrays(

@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 from keras import ops
 
+from keras_transformer.backend import COMPILES_EACH_SHAPE
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.audio import log_mel
 from keras_transformer.models import Speech
+from keras_transformer.running.batches import search_batches, until_end
 from keras_transformer.running.inputs import require_pieces
-from keras_transformer.running.runner import Runner, search_batches, until_end
+from keras_transformer.running.runner import Runner
 from keras_transformer.running.search_functions import transcription_function
-from keras_transformer.saved.folder import CONFIG, load_with_tokenizer, read_config, save_folder
+from keras_transformer.saved.contents import CONFIG, read_config
+from keras_transformer.saved.folder import load_with_tokenizer, save_folder
 from keras_transformer.search import TRANSCRIBE, Transcription, spelled_out
 from keras_transformer.speech.hearing import HOP, Hearing, time_ids
 from keras_transformer.speech.live_words import agreed_words
@@ -212,7 +215,9 @@ class Transcriber:
         results: list[tuple[list[int], list[int]]] = [([], []) for _ in clips]
         lengths = [len(x) for x in features]
         frames_per_batch = batch_size * config.max_frames
-        for chosen, rows, length in search_batches(lengths, frames_per_batch, config.max_frames):
+        for chosen, rows, length in search_batches(
+            lengths, frames_per_batch, config.max_frames, COMPILES_EACH_SHAPE
+        ):
             source = np.zeros((rows, length, config.num_mels), "float32")
             num_frames = np.full(rows, length, "int32")
             for row, i in enumerate(chosen):

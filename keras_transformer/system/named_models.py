@@ -9,7 +9,8 @@ from pathlib import Path
 
 FOLDER = Path("saved_models")  # in the current directory
 GROUP = "keras_transformer.models"  # of the entry points that name the packages of models
-CONFIG = "config.json"  # which each saved model has
+CONFIG = "config.json"  # which each saved model has, and one of the next two
+MODEL, ADAPTER = "model.keras", "adapter.safetensors"
 
 
 def located(model: str | os.PathLike) -> Path:

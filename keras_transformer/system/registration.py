@@ -61,10 +61,20 @@ def register_with_keras() -> None:
     registers its classes itself, stand-in classes are registered, which import the module when they
     are used.
     """
-    if keras := sys.modules.get("keras"):
-        _register(keras)
+    after_import("keras", _register)
+
+
+def after_import(name: str, action: Callable[[ModuleType], Any]) -> None:
+    """Call a function with a module, now or as soon as the module is imported.
+
+    Args:
+        name: Name of the module.
+        action: The function.
+    """
+    if module := sys.modules.get(name):
+        action(module)
     elif PathFinder in sys.meta_path:
-        sys.meta_path.insert(sys.meta_path.index(PathFinder), AfterImport("keras", _register))
+        sys.meta_path.insert(sys.meta_path.index(PathFinder), AfterImport(name, action))
 
 
 class AfterImport:
@@ -75,7 +85,7 @@ class AfterImport:
         action: Function that is called with the module.
     """
 
-    def __init__(self, name: str, action: Callable[[ModuleType], None]):
+    def __init__(self, name: str, action: Callable[[ModuleType], Any]):
         self._name, self._action = name, action
 
     def find_spec(

@@ -11,10 +11,12 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_transformer.backend import COMPILES_EACH_SHAPE
 from keras_transformer.config import require
 from keras_transformer.models.encoder_only import EncoderOnly
+from keras_transformer.running.batches import search_batches
 from keras_transformer.running.inputs import padded, require_pieces
-from keras_transformer.running.runner import Runner, search_batches
+from keras_transformer.running.runner import Runner
 from keras_transformer.saved.folder import load_with_tokenizer, save_folder
 from keras_transformer.saved.kinds import Kind, kinds_with
 from keras_transformer.system.named_models import located
@@ -176,7 +178,9 @@ class EncoderTask:
         """
         config, results = self.model.config, [None] * len(ids)
         lengths = [len(row) for row in ids]
-        for chosen, rows, length in search_batches(lengths, tokens_per_batch, config.max_length):
+        for chosen, rows, length in search_batches(
+            lengths, tokens_per_batch, config.max_length, COMPILES_EACH_SHAPE
+        ):
             shape = rows, length
             inputs = {"token_ids": padded([ids[i] for i in chosen], *shape, config.pad_id)}
             if getattr(config, "num_types", 1) > 1:

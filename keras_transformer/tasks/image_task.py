@@ -11,10 +11,13 @@ from typing import Any, BinaryIO, ClassVar, Self
 
 import numpy as np
 
+from keras_transformer.backend import COMPILES_EACH_SHAPE
 from keras_transformer.config import require, require_whole
 from keras_transformer.models import ViT
-from keras_transformer.running.runner import Runner, search_batches
-from keras_transformer.saved.folder import CONFIG, load_model, read_config, save_folder
+from keras_transformer.running.batches import search_batches
+from keras_transformer.running.runner import Runner
+from keras_transformer.saved.contents import CONFIG, read_config
+from keras_transformer.saved.folder import load_model, save_folder
 from keras_transformer.saved.kinds import Kind
 from keras_transformer.system.named_models import located
 from keras_transformer.tasks.image_format import ImageFormat
@@ -103,7 +106,9 @@ class ImageTask(abc.ABC):
             raise ValueError(f"images must be a sequence of images, got one: {shown!s:.80}")
         require_whole("batch_size", batch_size, 1)
         size: Any = self.model.config.image_size
-        for chosen, rows, _ in search_batches([1] * len(images), batch_size, 1):
+        for chosen, rows, _ in search_batches(
+            [1] * len(images), batch_size, 1, COMPILES_EACH_SHAPE
+        ):
             batch = np.zeros((rows, *size, self.model.config.num_channels), "float32")
             for row, i in enumerate(chosen):
                 batch[row] = self.image_format.read(images[i], size)

@@ -14,7 +14,8 @@ from keras import ops
 from keras_transformer.config import require, require_whole
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.models.sentence import POOLINGS, Embedding, pool
-from keras_transformer.saved.folder import EMBEDDING, read_config, save_folder
+from keras_transformer.saved.contents import EMBEDDING, read_config
+from keras_transformer.saved.folder import save_folder
 from keras_transformer.saved.kinds import kind_of
 from keras_transformer.tasks.encoder_task import EncoderTask
 from keras_transformer.tasks.similarity import Match, matches, unit

@@ -11,7 +11,7 @@ import numpy as np
 from keras_transformer.config import require, require_whole
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.models.problems import problem_of
-from keras_transformer.saved.folder import read_config
+from keras_transformer.saved.contents import read_config
 from keras_transformer.saved.kinds import kind_of
 from keras_transformer.tasks.encoder_task import EncoderTask
 from keras_transformer.tasks.labels import activated

@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_transformer.models import ESM
 from keras_transformer.models.encoder_only import EncoderOnly
-from keras_transformer.saved.folder import read_config
+from keras_transformer.saved.contents import read_config
 from keras_transformer.tasks.encoder_task import EncoderTask
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts

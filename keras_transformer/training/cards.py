@@ -16,10 +16,9 @@ import keras
 from keras_transformer import __version__
 from keras_transformer.evaluation.assess import read_metrics
 from keras_transformer.saved.card import Run, write_card
-from keras_transformer.saved.folder import CONFIG, MODEL, read_config
+from keras_transformer.saved.contents import ADAPTER, CONFIG, MODEL, read_config
 from keras_transformer.training.corpus_options import CorpusOptions
 from keras_transformer.training.fine_tuning import ADAPTER_FOLDER
-from keras_transformer.weights.adapters import ADAPTER
 
 LARGE = 1 << 30  # bytes; larger files are named without their hash, which takes seconds per GiB
 

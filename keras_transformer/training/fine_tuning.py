@@ -15,7 +15,8 @@ from keras_transformer.data.sequence_batches import SequenceBatches
 from keras_transformer.models import BERT, BERTConfig, EncoderOnly, ViT, enable_lora, resized
 from keras_transformer.models.encoder_only import SHARED
 from keras_transformer.models.vocabulary import with_config
-from keras_transformer.saved.folder import load_model, load_with_tokenizer, read_config
+from keras_transformer.saved.contents import read_config
+from keras_transformer.saved.folder import load_model, load_with_tokenizer
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 ADAPTER_FOLDER = "adapter"  # inside the folder of a run with LoRA

@@ -15,7 +15,7 @@ from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import DecoderOnly
 from keras_transformer.models.vocabulary import with_config
-from keras_transformer.saved.model_files import is_saved
+from keras_transformer.saved.contents import is_saved
 from keras_transformer.text.chat_template import NAMED, ChatTemplate
 from keras_transformer.training.fine_tuning import with_lora
 from keras_transformer.training.runs import say

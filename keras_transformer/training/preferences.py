@@ -22,7 +22,7 @@ from keras_transformer.language.rewarder import Rewarder
 from keras_transformer.losses import KINDS, PreferenceLoss, RewardLoss
 from keras_transformer.metrics import PreferenceAccuracy
 from keras_transformer.models import DecoderOnly, RewardModel, merged
-from keras_transformer.saved.folder import read_config
+from keras_transformer.saved.contents import read_config
 from keras_transformer.training.fine_tuning import with_lora
 from keras_transformer.training.runs import say
 from keras_transformer.training.task import REQUIRED, TaskRun, task

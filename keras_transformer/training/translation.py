@@ -22,7 +22,7 @@ from keras_transformer.losses import LabelSmoothedCrossentropy
 from keras_transformer.metrics import Perplexity
 from keras_transformer.models import enable_lora, enable_remat, merged
 from keras_transformer.optimizers import WarmupSchedule, adam
-from keras_transformer.saved.folder import CONFIG, MODEL
+from keras_transformer.saved.contents import CONFIG, MODEL
 from keras_transformer.system.files import removed
 from keras_transformer.text.tokenizer import MANIFEST
 from keras_transformer.training import runs

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_transformer.evaluation.assess import log_probabilities
-from keras_transformer.running.scoring import same_number
+from keras_transformer.running.inputs import same_number
 from keras_transformer.translate.translator import Translator
 
 

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from keras_transformer.backend import SEARCHES_BY_SHAPE, num_workers, on_all_cores
 from keras_transformer.config import require
 from keras_transformer.decoding import IMPOSSIBLE, Phrases, uniforms
 from keras_transformer.models import Transformer
+from keras_transformer.running.batches import MULTIPLE, search_batches, until_end
 from keras_transformer.running.inputs import Request, extended, most_tokens, padded
-from keras_transformer.running.runner import MULTIPLE, Runner, search_batches, until_end
+from keras_transformer.running.runner import Runner
 from keras_transformer.running.search_functions import translation_loop
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.shortlist import FILE, Shortlist
 from keras_transformer.text.tokenizer import round_up
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """A translation and the score that ranks it; higher is better.
-
-    The score is the sum of the tokens' log-probabilities, divided by the length penalty.
-    """
-
-    text: str
-    score: float
+from keras_transformer.translate.engines.engine import Hypothesis
 
 
 def search_texts(

@@ -15,8 +15,7 @@ import sacrebleu
 
 from keras_transformer.config import Config, is_number, require
 from keras_transformer.evaluation.assess import log_probabilities
-from keras_transformer.saved.folder import CONFIG, QUALITY, read_config
-from keras_transformer.saved.model_files import fingerprint
+from keras_transformer.saved.contents import CONFIG, QUALITY, fingerprint, read_config
 from keras_transformer.search import TRANSLATE, Search
 from keras_transformer.system.files import read_json, write_json
 from keras_transformer.text.tokenizer import checked_texts

@@ -21,11 +21,10 @@ from keras_transformer.running.attention_weights import (
     attention_weights,
     coverage,
 )
-from keras_transformer.running.inputs import encoded_pairs
-from keras_transformer.running.scoring import same_number
+from keras_transformer.running.inputs import encoded_pairs, same_number
 from keras_transformer.text.languages import short_code
 from keras_transformer.text.tokenizer import checked_texts
-from keras_transformer.translate.pipeline import Hypothesis
+from keras_transformer.translate.engines.engine import Hypothesis
 from keras_transformer.translate.translator import Translator
 
 FEATURES = ("forward", "reverse", "language_model", "coverage", "length")

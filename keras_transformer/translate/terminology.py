@@ -17,7 +17,7 @@ from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.glossary import Glossary, goes_on, is_kept, is_unspaced, spellings
 from keras_transformer.text.protected import is_copied
-from keras_transformer.translate.pipeline import Hypothesis
+from keras_transformer.translate.engines.engine import Hypothesis
 
 LEAST_BEAMS = 6  # minimum for a search with phrases, which keeps beams for each part of a phrase
 MOST_FORMS = 64  # of the numbers of a text: the time of a search grows with the cube of their count

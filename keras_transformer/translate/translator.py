@@ -8,19 +8,21 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.models import EncoderDecoder, Ensemble, Transformer
 from keras_transformer.running.inputs import Request, require_match
-from keras_transformer.saved.folder import CONFIG, save_folder
+from keras_transformer.saved.contents import CONFIG
 from keras_transformer.search import NBEST, SAMPLE, TRANSLATE, Search, spelled_out
 from keras_transformer.system.named_models import located
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.translate import engines
 from keras_transformer.translate.engines.choice import load_engine
-from keras_transformer.translate.engines.keras_engine import KerasEngine
-from keras_transformer.translate.pipeline import Hypothesis
+from keras_transformer.translate.engines.engine import Hypothesis
+
+if TYPE_CHECKING:
+    from keras_transformer.models import EncoderDecoder, Transformer
 
 METRICS = "metrics.json"
 
@@ -66,7 +68,7 @@ class Translator:
         directions: Collection[tuple[str, str]] = (),
     ):
         require_match(tokenizer, model.config)
-        self._begin(KerasEngine(model), search or {}, directions)
+        self._begin(engines.KerasEngine(model), search or {}, directions)
         self._choose(tokenizer, source_language, target_language)
 
     def _begin(self, engine, search, directions):
@@ -88,7 +90,7 @@ class Translator:
 
     @model.setter
     def model(self, model: EncoderDecoder) -> None:
-        self._engine = KerasEngine(model, self.shortlist)
+        self._engine = engines.KerasEngine(model, self.shortlist)
 
     @property
     def shortlist(self) -> Shortlist | None:
@@ -97,7 +99,7 @@ class Translator:
 
     @shortlist.setter
     def shortlist(self, shortlist: Shortlist | None) -> None:
-        self._engine = KerasEngine(self.model, shortlist)
+        self._engine = engines.KerasEngine(self.model, shortlist)
 
     @property
     def config(self) -> Any:
@@ -312,12 +314,11 @@ class Translator:
             base: Folder of the translator that LoRA training started from: write only the adapter
                 to it, `adapter.safetensors`, instead of `model.keras`. None: the whole model.
         """
-        if isinstance(self.model, Ensemble):
-            raise ValueError("an ensemble cannot be saved: save its translators")
         sides = dict(source_language=self.source_language, target_language=self.target_language)
         facts: dict[str, Any] = sides | ({"search": self.search} if self.search else {})
         facts |= {"directions": [[*x] for x in self.directions]} if self.directions else {}
-        save_folder(folder, self.model, self.tokenizer, facts, [self.shortlist], base)
+        engine = engines.KerasEngine(self.model, self.shortlist)
+        engine.save(folder, self.tokenizer, facts, base)
 
     @classmethod
     def load(

@@ -15,10 +15,10 @@ from keras import ops
 
 from keras_transformer.backend.private import layers_inside
 from keras_transformer.config import is_number, require, require_whole
+from keras_transformer.system.named_models import ADAPTER
 from keras_transformer.weights.sizes import sized_by
 from keras_transformer.weights.weight_files import read_weights, save_weights
 
-ADAPTER = "adapter.safetensors"
 SAMPLES = 16  # values of each weight of the base, by which the base is recognized
 _BASE, _A, _B = "base", "lora_kernel_a", "lora_kernel_b"
 

@@ -3,9 +3,9 @@
 from keras_transformer.analysis.alignment import align, spaced_words
 from keras_transformer.cli.translations import translations, with_prefixes
 from keras_transformer.translate.engines.carried import ONNX
+from keras_transformer.translate.engines.engine import Hypothesis
 from keras_transformer.translate.engines.exported import ExportedEngine
 from keras_transformer.translate.minimum_bayes_risk import translate_by_risk
-from keras_transformer.translate.pipeline import Hypothesis
 from keras_transformer.translate.translator import Translator
 
 LINES = ["one two", "", "three", "two two one"]

@@ -12,7 +12,7 @@ from keras_transformer.config import TransformerConfig
 from keras_transformer.export import hugging_face
 from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import Gemma, GemmaConfig, LLaMA, LLaMAConfig, Transformer
-from keras_transformer.running.runner import until_end
+from keras_transformer.running.batches import until_end
 from keras_transformer.system.files import read_json
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.translate.translator import Translator

@@ -37,8 +37,9 @@ from keras_transformer.models.transformer_classifier import (
     TransformerClassifier,
     TransformerClassifierConfig,
 )
-from keras_transformer.saved.folder import CONFIG, save_folder
-from keras_transformer.saved.model_files import MODEL, read_weights
+from keras_transformer.saved.contents import CONFIG, MODEL
+from keras_transformer.saved.folder import save_folder
+from keras_transformer.saved.model_files import read_weights
 from keras_transformer.weights.adapters import Adapter
 from keras_transformer.weights.sizes import SIZELESS
 from tests.tiny import tiny

@@ -12,9 +12,9 @@ from keras_transformer import Adapters, TextClassifier, Translator
 from keras_transformer.backend import IS_EAGER
 from keras_transformer.models import BERT, BERTConfig, enable_lora
 from keras_transformer.saved.adapter_sets import merge
+from keras_transformer.saved.contents import ADAPTER
 from keras_transformer.saved.folder import save_folder
 from keras_transformer.text.text_tokenizer import TextTokenizer
-from keras_transformer.weights.adapters import ADAPTER
 from tests.small_translator import SHORT, TEXTS, made_tokenizer, make
 from tests.tiny import tiny
 

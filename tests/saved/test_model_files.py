@@ -6,18 +6,15 @@ import pytest
 from keras_transformer import CausalLM
 from keras_transformer.hub.hugging_face import write_model
 from keras_transformer.models import enable_lora
-from keras_transformer.saved.folder import save_folder
-from keras_transformer.saved.model_files import (
+from keras_transformer.saved.contents import (
+    ADAPTER,
     CONFIG,
-    MODEL,
-    count_parameters,
-    facts_of,
-    fingerprint,
     is_saved,
 )
-from keras_transformer.system.files import read_json
+from keras_transformer.saved.folder import save_folder
+from keras_transformer.saved.model_files import count_parameters, facts_of
 from keras_transformer.text.text_tokenizer import TextTokenizer
-from keras_transformer.weights.adapters import ADAPTER, Adapter
+from keras_transformer.weights.adapters import Adapter
 from tests.saved.test_adapter_sets import fill_lora
 from tests.tiny import tiny
 
@@ -41,34 +38,6 @@ def test_an_adapter_beside_its_base(tmp_path):
     assert is_saved(here) and not (here / ADAPTER).exists()
     (here / CONFIG).unlink()
     assert not is_saved(here)
-
-
-@pytest.mark.once("files and paths")
-def test_a_fingerprint_is_of_all_files_of_a_model(tmp_path):
-    model, found = tiny("bert"), []
-    base, adapter = tmp_path / "base", tmp_path / "adapter"
-
-    def note(folder):
-        config = read_json(folder / CONFIG)
-        assert fingerprint(folder, config) == fingerprint(folder, config)
-        found.append(fingerprint(folder, config))
-
-    save_folder(base, model, None, {"task": "x"})
-    note(base)
-    enable_lora(model, 2)
-    save_folder(adapter, model, None, {"task": "x"}, base=base)
-    note(adapter)
-    with (base / MODEL).open("ab") as file:
-        file.write(b"x")
-    note(base)
-    note(adapter)
-    write_model(tmp_path / "hf", tiny("bert"))
-    config = read_json(adapter / CONFIG)
-    config["adapter"]["base"] = "../hf"
-    found.append(fingerprint(adapter, config))
-    (tmp_path / "hf" / "model.safetensors").write_bytes(b"x")
-    found.append(fingerprint(adapter, config))
-    assert len(set(found)) == len(found)
 
 
 @pytest.mark.once("files: no backend changes them")

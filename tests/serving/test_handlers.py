@@ -10,7 +10,7 @@ from keras_transformer.serving import catalogue as catalogue_module
 from keras_transformer.serving.handlers import ReplicaHandler, TranslatorHandler
 from keras_transformer.serving.queue import Batcher
 from keras_transformer.translate.engines import exported
-from keras_transformer.translate.pipeline import Hypothesis
+from keras_transformer.translate.engines.engine import Hypothesis
 
 
 @pytest.mark.once("names, folders and languages: no tensor differs")

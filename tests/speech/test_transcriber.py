@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from keras_transformer import CausalLM, Transcriber, cli, load_pretrained
 from keras_transformer.backend import BACKEND
 from keras_transformer.models import Speech, SpeechConfig
-from keras_transformer.running.runner import until_end
+from keras_transformer.running.batches import until_end
 from keras_transformer.speech.hearing import Hearing
 from keras_transformer.speech.word_times import words_of
 from keras_transformer.text.text_tokenizer import TextTokenizer

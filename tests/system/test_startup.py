@@ -197,10 +197,38 @@ def test_the_import_of_tensorflow_is_quiet(tmp_path, level, shown):
 
 @pytest.mark.parametrize("program", ["keras-transformer", "user.py"])
 def test_a_command_loads_keras_without_its_extras(program):
-    hidden = startup.WithoutExtrasOfKeras.HIDDEN
+    hidden = startup.WithoutExtras.HIDDEN["keras"]
     lines = [f"import sys; sys.argv[0] = {program!r}; import keras_transformer, keras"]
     lines += [f"print(*sorted({set(hidden)} & {{*sys.modules}}))"]
     lines += [f"import {', '.join(hidden)}"]
     process = run("-c", "\n".join(lines))
     assert process.returncode == 0, process.stderr
     assert process.stdout.split() == ([] if program == "keras-transformer" else sorted(hidden))
+
+
+@pytest.mark.parametrize("program", ["keras-transformer", "user.py"])
+def test_a_command_loads_tensorflow_without_keras(tmp_path, program):
+    saving = "class saving: get_custom_objects = dict"
+    files = {
+        "keras/__init__.py": saving,
+        "keras/src/__init__.py": "",
+        "keras/src/optimizers.py": "",
+        "tensorflow.py": """
+import importlib.util
+assert importlib.util.find_spec("keras")
+try:
+    import keras.src.optimizers
+except ImportError as error:
+    print(error)
+""",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    lines = [f"import sys; sys.argv[0] = {program!r}; import keras_transformer, tensorflow"]
+    lines += ["print('keras' in sys.modules)", "import keras; print(keras.saving.__name__)"]
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    process = run("-c", "\n".join(lines), PYTHONPATH=path)
+    assert process.returncode == 0, process.stderr
+    refused = ["keras is not loaded by tensorflow", "False", "saving"]
+    assert process.stdout.splitlines() == (refused if program[0] == "k" else ["True", "saving"])

@@ -17,12 +17,8 @@ from keras_transformer import (
 from keras_transformer.evaluation.assess import read_metrics
 from keras_transformer.hub.hugging_face import write_model
 from keras_transformer.models import Speech, SpeechConfig, ViT, ViTConfig, merged
-from keras_transformer.saved.folder import (
-    load_model,
-    load_with_tokenizer,
-    read_config,
-    save_folder,
-)
+from keras_transformer.saved.contents import read_config
+from keras_transformer.saved.folder import load_model, load_with_tokenizer, save_folder
 from keras_transformer.speech.hearing import Hearing
 from keras_transformer.tasks.image_format import ImageFormat
 from keras_transformer.text.text_tokenizer import TextTokenizer

@@ -11,8 +11,8 @@ from keras import ops
 
 from keras_transformer.backend import workers
 from keras_transformer.models import Transformer
+from keras_transformer.running.batches import until_end
 from keras_transformer.running.inputs import padded
-from keras_transformer.running.runner import until_end
 from keras_transformer.translate import pipeline
 from keras_transformer.translate.pipeline import _hypotheses
 from keras_transformer.translate.translator import Translator

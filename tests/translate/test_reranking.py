@@ -11,7 +11,7 @@ from keras_transformer import CausalLM, ensemble
 from keras_transformer.analysis.alignment import attention
 from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.text.text_tokenizer import TextTokenizer
-from keras_transformer.translate.pipeline import Hypothesis
+from keras_transformer.translate.engines.engine import Hypothesis
 from keras_transformer.translate.reranking import Reranker, tune_weights
 from keras_transformer.translate.translator import Translator
 from tests.small_translator import SHORT, TEXTS, made_tokenizer, make

@@ -20,12 +20,7 @@ from keras_transformer.hub.gguf.rope_scaling import FACTORS, LONG, SHORT
 from keras_transformer.hub.gguf.tokens import tokenizer_of
 from keras_transformer.system.files import write_json
 
-SUFFIX, NAME = ".gguf", "model.gguf"
-
-
-def is_gguf(path: str | os.PathLike) -> bool:
-    """Return whether a path is that of a GGUF file, by its name."""
-    return Path(path).suffix.lower() == SUFFIX and not Path(path).is_dir()
+NAME = "model.gguf"
 
 
 @contextlib.contextmanager

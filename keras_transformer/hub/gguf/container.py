@@ -16,11 +16,17 @@ from keras_transformer.system.extras import missing
 from keras_transformer.system.git_lfs import refuse_pointer
 
 MAGIC = b"GGUF"
+SUFFIX = ".gguf"
 ALIGNMENT = 32  # of the tensors' data, unless `general.alignment` has another number
 _VERSIONS = (2, 3)
 _NUMBERS = ("B", "b", "H", "h", "I", "i", "f", "?", None, None, "Q", "q", "d")  # by type
 _TEXT, _ARRAY = 8, 9
 _MOST_AXES = 4  # as in llama.cpp
+
+
+def is_gguf(path: str | os.PathLike) -> bool:
+    """Return whether a path is that of a GGUF file, by its name."""
+    return Path(path).suffix.lower() == SUFFIX and not Path(path).is_dir()
 
 
 def library() -> Any:

@@ -9,17 +9,15 @@ from typing import Any
 
 from keras_transformer.config import require
 from keras_transformer.running.inputs import require_match
-from keras_transformer.saved.folder import load_model, read_with_sides
+from keras_transformer.saved.contents import read_with_sides
 from keras_transformer.system.files import complete
 from keras_transformer.text import Tokenizer
-from keras_transformer.text.shortlist import Shortlist
-from keras_transformer.translate.engines import ctranslate2_engine, inductor_engine
+from keras_transformer.translate import engines
 from keras_transformer.translate.engines.ctranslate2_engine import CTranslate2Engine
+from keras_transformer.translate.engines.engine import Engine
 from keras_transformer.translate.engines.exported import exported_engine
-from keras_transformer.translate.engines.inductor_engine import InductorEngine
-from keras_transformer.translate.engines.keras_engine import Engine, KerasEngine
 
-ENGINES = ("keras", ctranslate2_engine.NAME, inductor_engine.NAME)
+ENGINES = ("keras", "ctranslate2", "inductor")
 
 
 def load_engine(
@@ -47,11 +45,12 @@ def load_engine(
             require(value == plain, name, value, f"left out for {exported.carried.kind}")
         return exported, exported.tokenizer, {}
     tokenizer, saved = read_with_sides(folder, "translator", precision)
-    if engine == ctranslate2_engine.NAME:
-        new_engine: Engine = CTranslate2Engine(Path(folder), saved, tokenizer, precision)
+    arguments = Path(folder), saved, tokenizer, precision
+    new_engine: Engine
+    if engine == "ctranslate2":
+        new_engine = CTranslate2Engine(*arguments)
     else:
-        kind = InductorEngine if engine == inductor_engine.NAME else KerasEngine
-        model = load_model(folder, saved, tokenizer, precision)
-        new_engine = kind(model, Shortlist.read(folder, tokenizer))
+        kind = engines.InductorEngine if engine == "inductor" else engines.KerasEngine
+        new_engine = kind.load(*arguments)
     require_match(tokenizer, new_engine.config)
     return new_engine, tokenizer, saved

@@ -1,4 +1,4 @@
-"""Conversion of a model to CTranslate2's format, cached in the folder of its translator."""
+"""Cache of a model in CTranslate2's format, in the folder of its translator."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_transformer import models
-from keras_transformer.hub.ctranslate2 import write_model
-from keras_transformer.saved.folder import load_model
-from keras_transformer.saved.model_files import fingerprint
+from keras_transformer.config import Config, T5Config, TransformerConfig
+from keras_transformer.saved.contents import fingerprint
 from keras_transformer.system.files import read_json, replacing, write_json
 from keras_transformer.system.locks import waiting
 from keras_transformer.text import Tokenizer
+from keras_transformer.translate import engines
 
 CACHE, LOCK, FACTS = ".ctranslate2", ".ctranslate2.lock", "converted.json"
 FORMAT = 1  # version of the cache; models of another version are converted again
+# By the name of the model's class.
+CONFIGS: dict[str, type[Config]] = {"Transformer": TransformerConfig, "T5": T5Config}
 _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -53,24 +54,15 @@ def converted(
             if _origin(place) != origin:
                 place = Path(stack.enter_context(tempfile.TemporaryDirectory()), CACHE)
         if _origin(place) != origin:
-            _convert(folder, saved, tokenizer, place, origin)
+            with replacing(place) as temporary:
+                temporary.mkdir()
+                family = engines.convert(folder, saved, tokenizer, temporary)
+                write_json(temporary / FACTS, {"origin": origin, "family": family})
         family = read_json(place / FACTS)["family"]
-        yield place, getattr(models, family).config_class.from_dict(dict(saved["model"]))
+        yield place, CONFIGS[family].from_dict(dict(saved["model"]))
 
 
 def _origin(place):
     """Return the versions and fingerprint that a model was converted from; None: no such model."""
     path = place / FACTS
     return read_json(path)["origin"] if path.is_file() else None
-
-
-def _convert(folder, saved, tokenizer, place, origin):
-    """Convert a model to CTranslate2's format, and write it with its origin."""
-    try:
-        model = load_model(folder, saved, tokenizer, "float32")
-        with replacing(place) as temporary:
-            temporary.mkdir()
-            write_model(temporary, model, tokenizer)
-            write_json(temporary / FACTS, {"origin": origin, "family": type(model).__name__})
-    except ValueError as error:
-        raise ValueError(f'{folder} cannot run with engine="ctranslate2": {error}') from error

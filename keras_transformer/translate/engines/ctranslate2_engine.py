@@ -9,26 +9,27 @@ import warnings
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from keras_transformer.config import require
-from keras_transformer.models import EncoderDecoder
-from keras_transformer.running.inputs import Request, encoded_pairs, most_tokens
-from keras_transformer.running.runner import until_end
-from keras_transformer.running.scoring import same_number
-from keras_transformer.saved.folder import load_model
+from keras_transformer.running.batches import until_end
+from keras_transformer.running.inputs import Request, encoded_pairs, most_tokens, same_number
 from keras_transformer.search import Search
 from keras_transformer.system.extras import missing
 from keras_transformer.system.processor import num_threads
 from keras_transformer.text import Tokenizer
+from keras_transformer.translate import engines
 from keras_transformer.translate.engines.beams import Beam, penalty
 from keras_transformer.translate.engines.carried import CTRANSLATE2
 from keras_transformer.translate.engines.ctranslate2_cache import converted
 from keras_transformer.translate.engines.ctranslate2_search import Row, RowSearch, shares
-from keras_transformer.translate.engines.keras_engine import KerasEngine
-from keras_transformer.translate.pipeline import Hypothesis
+from keras_transformer.translate.engines.engine import Hypothesis
+
+if TYPE_CHECKING:
+    from keras_transformer.models import EncoderDecoder
+    from keras_transformer.translate.engines.keras_engine import KerasEngine
 
 NAME = "ctranslate2"
 
@@ -58,8 +59,7 @@ class CTranslate2Engine:
             import ctranslate2
         except ImportError as error:
             raise missing(f'engine="{NAME}"', "ctranslate2") from error
-        self._load = functools.partial(load_model, folder, saved, tokenizer)
-        self._precision = precision
+        self._saved = folder, saved, tokenizer, precision
         self._pieces = {side: tokenizer.pieces_of(side) for side in ("source", "target")}
         self._ids = {piece: i for i, piece in enumerate(self._pieces["target"])}
         # Target tokens per source token of recent translations: a first guess of lengths.
@@ -75,14 +75,14 @@ class CTranslate2Engine:
 
     options = CTRANSLATE2.options
 
-    @functools.cached_property
+    @property
     def model(self) -> EncoderDecoder:
         """The Keras model, loaded when it is first needed."""
-        return self._load(self._precision)
+        return self._ours.model
 
     @functools.cached_property
-    def _ours(self):
-        return KerasEngine(self.model)
+    def _ours(self) -> KerasEngine:
+        return engines.KerasEngine.load(*self._saved)
 
     def search(
         self, tokenizer: Tokenizer, request: Request, search: Search

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from keras_transformer.running.runner import search_batches
+from keras_transformer.running.batches import search_batches
 from keras_transformer.search import Search
 from keras_transformer.text.tokenizer import round_up
 from keras_transformer.translate.engines.beams import Beam, BeamEnd
@@ -63,7 +63,7 @@ def shares(lengths: Sequence[int], tokens_per_batch: int) -> Iterator[list[int]]
         tokens_per_batch: Maximum tokens per batch, padding included.
     """
     longest = max(lengths, default=0)
-    for chosen, _, _ in search_batches(lengths, tokens_per_batch, longest):
+    for chosen, _, _ in search_batches(lengths, tokens_per_batch, longest, few_shapes=False):
         yield chosen
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import abc
+import importlib.util
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.running.inputs import Request
-from keras_transformer.running.scoring import same_number
+from keras_transformer.running.inputs import Request, same_number
 from keras_transformer.search import Search
 from keras_transformer.system.extras import missing
 from keras_transformer.system.git_lfs import refuse_pointer
 from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.translate.engines.carried import OF_ONNX, ONNX, SAVED_MODEL, Carried
 from keras_transformer.translate.engines.ctranslate2_search import shares
-from keras_transformer.translate.pipeline import Hypothesis
+from keras_transformer.translate.engines.engine import Hypothesis
 
 NONE = -1e8  # a SavedModel gives lower scores to beam slots without a hypothesis
 
@@ -140,6 +140,20 @@ def estimate(text: str) -> int:
     return 1 + len(text) // 4
 
 
+def _register_operations(tf):
+    """Register the operations of tensorflow_text, without its Python code, which imports Keras.
+
+    Raises:
+        ImportError: If tensorflow_text is not installed.
+    """
+    spec = importlib.util.find_spec("tensorflow_text")
+    if spec is None:
+        raise ModuleNotFoundError("No module named 'tensorflow_text'", name="tensorflow_text")
+    for folder in spec.submodule_search_locations or ():
+        for path in sorted(Path(folder, "python", "ops").glob("_*.so")):
+            tf.load_op_library(os.fspath(path))
+
+
 class SavedModelEngine(ExportedEngine):
     """Engine of a SavedModel, whose search options were fixed at its export.
 
@@ -153,7 +167,8 @@ class SavedModelEngine(ExportedEngine):
         super().__init__()
         try:
             import tensorflow as tf
-            import tensorflow_text  # noqa: F401  (registers its operations)
+
+            _register_operations(tf)
         except ImportError as error:
             raise missing(f"{path} is a SavedModel: running it", "tensorflow") from error
         self._tf = tf

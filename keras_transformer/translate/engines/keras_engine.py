@@ -1,63 +1,26 @@
-"""The default engine, "keras": the Keras model on any backend; and the interface of all engines."""
+"""The default engine, "keras": the Keras model on any backend."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Self
 
 from keras_transformer.config import require
-from keras_transformer.models import EncoderDecoder
+from keras_transformer.models import EncoderDecoder, Ensemble
 from keras_transformer.running.inputs import Request
 from keras_transformer.running.runner import Runner
 from keras_transformer.running.scoring import score_pairs
+from keras_transformer.saved.folder import load_model, save_folder
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.glossary import Glossary
 from keras_transformer.text.shortlist import Shortlist
-from keras_transformer.translate.pipeline import Hypothesis, search_texts
+from keras_transformer.translate.engines.engine import Hypothesis
+from keras_transformer.translate.pipeline import search_texts
 from keras_transformer.translate.protection import search_protected
 from keras_transformer.translate.terminology import search_with_terms
-
-
-class Engine(Protocol):
-    """Interface of the engines of a `Translator`."""
-
-    @property
-    def config(self) -> Any:
-        """The model's config."""
-        ...
-
-    @property
-    def model(self) -> EncoderDecoder:
-        """The Keras model."""
-        ...
-
-    def options(
-        self,
-        given: Mapping[str, Any],
-        accepted: Collection[str],
-        defaults: Mapping[str, Any] | None = None,
-        **others: Any,
-    ) -> Search:
-        """Return the search options of a call, see `Search.of`."""
-        ...
-
-    def search(
-        self, tokenizer: Tokenizer, request: Request, search: Search
-    ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each text, best first; an empty text gets an empty one."""
-        ...
-
-    def score(
-        self,
-        tokenizer: Tokenizer,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        tokens_per_batch: int,
-    ) -> list[float]:
-        """Return log p(target | source) of each pair, see `running.scoring.score_pairs`."""
-        ...
 
 
 class KerasEngine:
@@ -73,6 +36,37 @@ class KerasEngine:
     def __init__(self, model: EncoderDecoder, shortlist: Shortlist | None = None):
         self.model, self.shortlist = model, shortlist
         self._runner = Runner()
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | os.PathLike,
+        saved: Mapping[str, Any],
+        tokenizer: Tokenizer,
+        precision: str | None,
+    ) -> Self:
+        """Load the engine of a saved translator.
+
+        Args:
+            folder: Folder of the translator.
+            saved: Its `config.json`.
+            tokenizer: Its tokenizer.
+            precision: See `Translator.load`.
+        """
+        model = load_model(folder, saved, tokenizer, precision)
+        return cls(model, Shortlist.read(folder, tokenizer))
+
+    def save(
+        self,
+        folder: str | os.PathLike,
+        tokenizer: Tokenizer,
+        facts: Mapping[str, Any],
+        base: str | os.PathLike | None,
+    ) -> None:
+        """Write a translator with this model, see `saved.folder.save_folder`."""
+        if isinstance(self.model, Ensemble):
+            raise ValueError("an ensemble cannot be saved: save its translators")
+        save_folder(folder, self.model, tokenizer, facts, [self.shortlist], base)
 
     @property
     def config(self) -> Any:

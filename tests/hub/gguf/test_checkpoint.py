@@ -8,7 +8,8 @@ import transformers
 from keras import ops
 
 from keras_transformer import load_pretrained
-from keras_transformer.hub.gguf.checkpoint import is_gguf, unpacked
+from keras_transformer.hub.gguf.checkpoint import unpacked
+from keras_transformer.hub.gguf.container import is_gguf
 from keras_transformer.hub.hugging_face import read_model
 from keras_transformer.language.causal_lm import CausalLM
 from tests.backends import cases

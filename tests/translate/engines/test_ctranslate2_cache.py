@@ -7,6 +7,8 @@ import threading
 
 import pytest
 
+from keras_transformer import models
+from keras_transformer.translate import engines
 from keras_transformer.translate.engines import ctranslate2_cache as cache
 from keras_transformer.translate.translator import Translator
 from tests.small_translator import TEXTS, make
@@ -25,13 +27,13 @@ def copied(folder, tmp_path):
 @pytest.fixture
 def conversions(monkeypatch):
     """The places to which models are converted."""
-    made, write = [], cache.write_model
+    made, convert = [], engines.convert
 
-    def spy(out, model, tokenizer):
+    def spy(folder, saved, tokenizer, out):
         made.append(out)
-        write(out, model, tokenizer)
+        return convert(folder, saved, tokenizer, out)
 
-    monkeypatch.setattr(cache, "write_model", spy)
+    monkeypatch.setattr(engines, "convert", spy, raising=False)
     return made
 
 
@@ -93,14 +95,6 @@ def test_others_wait_for_a_conversion(copied, conversions):
     assert len(found) == 4 and len(conversions) == 1
 
 
-def test_weights_of_8_bits_are_converted(copied, tmp_path):
-    Translator.load(copied, "int8").save(tmp_path / "small")
-    own = Translator.load(tmp_path / "small", "float32")
-    assert load(tmp_path / "small").translate(TEXTS) == own.translate(TEXTS)
-
-
-def test_what_cannot_be_converted(tokenizer, tmp_path):
-    make(tokenizer, eos_id=(tokenizer.eos_id, 7)).save(tmp_path / "two")
-    with pytest.raises(ValueError, match='two cannot run with engine="ctranslate2": eos_id'):
-        load(tmp_path / "two")
-    assert not (tmp_path / "two" / ".ctranslate2").exists()
+def test_configs_are_those_of_the_models():
+    for name, config in cache.CONFIGS.items():
+        assert getattr(models, name).config_class is config

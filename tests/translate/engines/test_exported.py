@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from keras_transformer.translate.engines import exported
-from keras_transformer.translate.pipeline import Hypothesis
+from keras_transformer.translate.engines.engine import Hypothesis
 from keras_transformer.translate.translator import Translator
 from tests.translate.engines import test_onnx_runner as graphs
 

@@ -1,0 +1,53 @@
+"""Packages that a translation imports: with most engines neither Keras nor its backend."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.backends import BACKEND
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = {
+    *("keras", "torch", "jax", "tensorflow", "tensorflow_text", "numpy", "grain", "h5py"),
+    *("safetensors", "sacrebleu", "transformers", "ctranslate2", "onnxruntime", "sentencepiece"),
+}
+# In a command, Keras and TensorFlow do not import other backends.
+PROGRAM = f"""
+import os, sys
+sys.argv[0] = "keras-transformer"
+from keras_transformer.cli import main
+try:
+    main()
+finally:
+    print(*sorted({PACKAGES} & {{*sys.modules}}), file=sys.stderr)
+"""
+TEXT = "a b"
+
+
+def imported(*arguments):
+    """Return the packages that `translate` imports."""
+    command = [sys.executable, "-c", PROGRAM, "translate", *map(str, arguments), TEXT]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 1, done.stderr
+    return {*done.stderr.splitlines()[-1].split()}
+
+
+def test_ctranslate2_with_a_converted_model(folder, theirs):
+    expected = {"ctranslate2", "numpy", "sentencepiece"}
+    assert imported(folder, "--engine", "ctranslate2") == expected
+
+
+def test_onnx_graphs(onnx_folder):
+    assert imported(onnx_folder) == {"numpy", "onnxruntime", "sentencepiece"}
+
+
+def test_a_saved_model(saved_model):
+    assert imported(saved_model) <= {"h5py", "numpy", "sentencepiece", "tensorflow"}
+
+
+def test_the_default_engine(folder):
+    others = {"torch", "jax", "tensorflow"} - {BACKEND}
+    found = imported(folder)
+    assert found >= {"keras", BACKEND} and not found & {*others, "transformers", "ctranslate2"}
