@@ -104,7 +104,10 @@ def ctranslate2(
     device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
     threads = {}
     if device == "cpu":
-        threads = {"inter_threads": workers, "intra_threads": max(1, machine.count_threads() // workers)}
+        threads = {
+            "inter_threads": workers,
+            "intra_threads": max(1, machine.count_threads() // workers),
+        }
     model = ctranslate2.Translator(room, device=device, compute_type=precision, **threads)
 
     def translate(lines):

@@ -91,7 +91,8 @@ largest() {
   local name="$models/tatoeba-$width"
   KERAS_BACKEND=jax "$python" -m training.tatoeba --data-folder "$data" --output "$name" \
     "${tatoeba[@]/#/--set=}"
-  "$python" -m benchmarks.many_pairs "$name" --data "$data" --limit "$sentences"
+  KERAS_BACKEND=torch "$python" -m benchmarks.many_pairs "$name" --data "$data" \
+    --limit "$sentences" --beam-size 4 --length-penalty 0.6 "${save[@]}"
 }
 
 case "$part" in

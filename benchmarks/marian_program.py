@@ -1,9 +1,10 @@
 """Our model in the format of Marian, the C++ program, from the package `pymarian`.
 
-`peers.marian` is MarianMT of `transformers`, which computes in PyTorch. Marian's decoder begins with
-zeros where ours has the embedding of BOS, and its sinusoids have other frequencies. A table of
-learned positions makes up for both, and the translations are equal. Marian 1.12 decodes models with
-such a table, or with pre-norm, only with FLAVOR, which computes the same and is as fast.
+`peers.marian` is MarianMT of `transformers`, which computes in PyTorch. Marian's decoder begins
+with zeros where ours has the embedding of BOS, and its sinusoids have other frequencies. A table of
+learned positions makes up for both, so the translations are equal. Marian 1.12 decodes models with
+such a table, or with pre-norm, only with FLAVOR, other code for the same layers; on a CPU both take
+the same time.
 """
 
 from __future__ import annotations

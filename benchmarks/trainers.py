@@ -188,7 +188,9 @@ def pymarian(
     if precision != "float32":
         raise ValueError(f"precision must be float32 for pymarian, got {precision!r}")
     room = tempfile.TemporaryDirectory()
-    files = {name: Path(room.name, name) for name in ("source", "target", "pieces.yml", "model.npz")}
+    files = {
+        name: Path(room.name, name) for name in ("source", "target", "pieces.yml", "model.npz")
+    }
     inputs, labels = batch(rows, length)
     for name, ids in (("source", inputs["source_ids"]), ("target", labels)):
         lines = [" ".join(f"w{i}" for i in row[:-1]) + "\n" for row in ids]
