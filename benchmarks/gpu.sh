@@ -11,8 +11,8 @@
 #     a        base and big, twice as long
 #     b        decoding on JAX, with the seconds of its compilation, beside PyTorch and CTranslate2
 #     c        nanoGPT's Shakespeare on JAX and PyTorch; BACKENDS="jax" is one of them
-#     d        the model of saved_models/tatoeba on JAX, WIDTH wide (default: 768), for EPOCHS epochs of
-#              each of its two runs (default: 4)
+#     d        the model of saved_models/tatoeba on PyTorch (JAX would compile its evaluation for
+#              minutes), WIDTH wide (default: 768), for EPOCHS epochs of each of its two runs (default: 4)
 #     kernels  test recorded searches, and name the kernels of attention in training and steps
 #     train    train Transformer-Tiny on Multi30k, on PyTorch
 #     decode   decoding on PyTorch, beside the peers, at once and one by one
@@ -35,16 +35,21 @@ width="${WIDTH:-768}"
 
 # What a toy changes.
 save=(--save) measured=(--precision bfloat16 --rows 128 --length 64 --steps 20)
-recipe=(--set epochs=20 --set precision=mixed_bfloat16) sentences=200 half=float16 short=()
+recipe=(--set epochs=20 --set precision=mixed_bfloat16) sentences=200 half=float16 short=() limit=1000
 tatoeba=("model.d_model=$width" "model.d_ff=$((4 * width))" "model.num_heads=$((width / 64))")
-tatoeba+=("epochs=${EPOCHS:-4}" tokens_per_batch=16384 packed_length=128 peak_learning_rate=0.0007)
+tatoeba+=("epochs=${EPOCHS:-4}" tokens_per_batch=32768 packed_length=128 peak_learning_rate=0.001)
 tatoeba+=(precision=mixed_bfloat16)
 if [ -n "${TOY:-}" ]; then
   save=() measured=(--precision float32 --rows 4 --length 8 --steps 2 --rounds 1)
-  recipe=(--set epochs=1 --set train_size=500 --set vocab_size=600 --set warmup_steps=2)
-  sentences=8 half=int8 short=(--short)
+  recipe=(--set epochs=1 --set vocab_size=600 --set warmup_steps=2)
+  sentences=8 half=int8 short=(--short) limit=8
   tatoeba=(model.d_model=16 model.d_ff=32 model.num_heads=2 epochs=1 vocab_size=600)
-  tatoeba+=(train_size=300 packed_length=64 tokens_per_batch=1024)
+  tatoeba+=(packed_length=64 tokens_per_batch=1024)
+  for file in "$data"/{multi30k,tinyshakespeare,tatoeba-en-??}/*.gz; do
+    mkdir -p "$(dirname "$models/data/${file#"$data/"}")"
+    gzip -cd "$file" | sed -n 1,200p | gzip > "$models/data/${file#"$data/"}"
+  done
+  data="$models/data"
 fi
 
 kernels() {
@@ -89,10 +94,10 @@ shakespeare() {
 
 largest() {
   local name="$models/tatoeba-$width"
-  KERAS_BACKEND=jax "$python" -m training.tatoeba --data-folder "$data" --output "$name" \
-    "${tatoeba[@]/#/--set=}"
-  KERAS_BACKEND=torch "$python" -m benchmarks.many_pairs "$name" --data "$data" \
-    --limit "$sentences" --beam-size 4 --length-penalty 0.6 "${save[@]}"
+  export KERAS_BACKEND=torch
+  "$python" -m training.tatoeba --data-folder "$data" --output "$name" "${tatoeba[@]/#/--set=}"
+  "$python" -m benchmarks.many_pairs "$name" --data "$data" --limit "$limit" --beam-size 4 \
+    --length-penalty 0.6 "${save[@]}"
 }
 
 case "$part" in
