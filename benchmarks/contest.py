@@ -212,8 +212,9 @@ def report(name: str, title: str, parts: Sequence[str], save: bool) -> None:
     arguments = [Path(x).name if Path(x).is_absolute() else x for x in sys.argv[1:]]
     command = " ".join(["python -m", module, *arguments])
     about = machine.versions(
-        "keras", "torch", "jax", "tensorflow", "keras-hub", "transformers", "ctranslate2"
-    )
+        "keras", "torch", "jax", "tensorflow", "keras-hub", "transformers", "ctranslate2",
+        "pymarian",
+    )  # fmt: skip
     text = "\n\n".join(
         [
             f"# {title}",

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.contest import table
+from benchmarks.machine import PEAKS
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ MODELS = {
 }
 DEVICES = {
     # Data sheets: NVIDIA H100 SXM and DGX H100, Google Cloud's TPU v5e.
-    "H100": Accelerator(989e12, 80e9, 3.35e12, 450e9, 8, 50e9),
+    "H100": Accelerator(PEAKS["H100"], 80e9, 3.35e12, 450e9, 8, 50e9),
     "TPU v5e": Accelerator(197e12, 16e9, 819e9, 200e9, 256, 3.125e9),
 }
 COUNTS = (8, 256)  # devices of the tables

@@ -6,14 +6,15 @@ whether to translate one by one, and the precision, where there is a choice.
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import peers
+from benchmarks import machine, marian_program, peers
 
 ROOM = 50  # a translation has at most this many tokens more than its source
 _rooms: list[tempfile.TemporaryDirectory] = []  # kept until the process ends
@@ -103,7 +104,10 @@ def ctranslate2(
     device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
     threads = {}
     if device == "cpu":
-        threads = {"inter_threads": workers, "intra_threads": max(1, _threads() // workers)}
+        threads = {
+            "inter_threads": workers,
+            "intra_threads": max(1, machine.count_threads() // workers),
+        }
     model = ctranslate2.Translator(room, device=device, compute_type=precision, **threads)
 
     def translate(lines):
@@ -122,7 +126,51 @@ def ctranslate2(
 
 def ctranslate2_workers(**options: Any) -> tuple[Callable, dict]:
     """A contestant: CTranslate2 with one worker per core."""
-    return ctranslate2(**options, workers=_threads())
+    return ctranslate2(**options, workers=machine.count_threads())
+
+
+def pymarian(
+    folder: str,
+    lines: list[str],
+    beam_size: int,
+    one_by_one: bool,
+    precision: str,
+    batch_size: int = 32,
+) -> tuple[Callable, dict]:
+    """A contestant: Marian, the program, with our weights; it needs `marian_program.FLAVOR`."""
+    import pymarian
+
+    tokenizer, config, weights = _model(folder)
+    pieces = tokenizer.pieces_of("target")
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    room = Path(_room())
+    vocabulary, model = room / "vocabulary.yml", room / "model.npz"
+    marian_program.write_vocabulary(vocabulary, pieces)
+    marian_program.write_model(model, config, weights)
+    if precision == "int8":
+        kind = "avx512" if "avx512f" in machine.processor()[1] else "avx2"
+        source, model = model, room / "model.bin"
+        command = ["-m", "pymarian", "convert", "--from", source, "--to", model]
+        subprocess.run([sys.executable, *command, "--gemm-type", f"packed8{kind}"], check=True)
+    longest = max(map(len, tokenizer.encode_source(lines)))
+    model = pymarian.Translator(
+        models=model, vocabs=[vocabulary, vocabulary], cpu_threads=machine.count_threads(),
+        beam_size=beam_size, mini_batch=batch_size, maxi_batch=len(lines), maxi_batch_sort="none",
+        max_length_factor=1 + ROOM / longest, quiet=True, quiet_translation=True,
+    )  # fmt: skip
+
+    def translate(lines):
+        ids = tokenizer.encode_source(lines)
+        rows, places = marian_program.rows_of(ids, batch_size)
+        # Marian adds EOS, the last of our ids, by itself.
+        outputs = model.translate([" ".join(pieces[i] for i in row[:-1]) for row in rows])
+        translated = [""] * len(ids)
+        for place, output in zip(places, outputs, strict=True):
+            if place is not None:
+                translated[place] = output
+        return tokenizer.decode_target([[numbers[x] for x in row.split()] for row in translated])
+
+    return _contestant(translate, lines, one_by_one)
 
 
 def transformers(
@@ -175,11 +223,6 @@ def _by_length(batch, items, length, batch_size):
     return results
 
 
-def _threads():
-    """Return how many threads a contestant may use, the same for all."""
-    return int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
-
-
 def _room():
     _rooms.append(tempfile.TemporaryDirectory())
     return _rooms[-1].name
@@ -208,5 +251,7 @@ def _contestant(translate, lines, one_by_one):
             latencies.append(time.perf_counter() - begin)
         return translations, latencies
 
+    begin = time.perf_counter()
     facts = {"translations": run()[0], "first_seconds": first}
+    facts["pass_seconds"] = time.perf_counter() - begin
     return lambda: {"latencies": run()[1]}, facts

@@ -8,6 +8,11 @@ import subprocess
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
+# Peak FLOP/s in bfloat16, without sparsity, by a part of the GPU's name: NVIDIA's data sheets.
+PEAKS = {
+    "H200": 989e12, "H100 PCIe": 756e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12,
+    "L4": 121e12,
+}  # fmt: skip
 
 
 def processor() -> tuple[str, list[str]]:
@@ -30,9 +35,20 @@ def gpu() -> str:
     return "" if result.returncode else result.stdout.strip()
 
 
+def peak() -> float | None:
+    """Return the peak FLOP/s of the first GPU in bfloat16; None if it is not known."""
+    name = gpu().split("\n")[0]
+    return next((flops for part, flops in PEAKS.items() if part in name), None)
+
+
 def count_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def count_threads() -> int:
+    """Return how many threads a contestant may use: OMP_NUM_THREADS, or one per core."""
+    return int(os.environ.get("OMP_NUM_THREADS") or count_cores())
 
 
 def _cores(separator) -> str:

@@ -4,8 +4,10 @@
         [--only ours-torch marian ...] [--rounds 5] [--save]
 
 The peers need `pip install -c constraints.txt -e ".[all,bench]"`. All contestants start from the
-same random weights and must give the same loss on the same batch before any is timed. Dropout,
-label smoothing and Adam are the same on all sides.
+same random weights and must give the same loss on the same batch before any is timed, except for
+Marian 1.12 (`pymarian`, float32), which has the same sizes. Dropout, label smoothing and Adam are
+the same on all sides. On a known GPU, the table has the model FLOPs utilisation: FLOPs of the
+matmuls per second, divided by the peak of the data sheet.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import contest
+from benchmarks import contest, machine
 from benchmarks.contest import Contestant
 from benchmarks.trainers import KERAS_PRECISION, SIZES
 from keras_transformer.config import TransformerConfig
@@ -41,6 +43,7 @@ CONTESTANTS = {
     "marian": ("marian", {}, {}),
     "marian-eager-attention": ("marian", {"attention": "eager"}, {}),
     "marian-compiled": ("marian", {"compiled": True}, {}),
+    "pymarian": ("pymarian", {}, {}),
     "torch.nn": ("torch_transformer", {}, {}),
     **{f"keras-hub-{b}": ("keras_hub", {}, environment) for b, environment in BACKENDS.items()},
 }
@@ -63,10 +66,15 @@ def contestants(
 
 def check_same_loss(entries: dict[str, Contestant], precision: str) -> None:
     """Raise a RuntimeError if the contestants that are ready do not compute the same loss."""
-    losses = {name: entry.facts["loss"] for name, entry in entries.items()}
+    losses = {name: entry.facts["loss"] for name, entry in entries.items() if "loss" in entry.facts}
     tolerance = 2e-3 if precision == "float32" else 0.02
     if max(losses.values()) - min(losses.values()) > tolerance:
         raise RuntimeError(f"the contestants do not compute the same loss: {losses}")
+
+
+def peak_for(precision: str) -> float | None:
+    """Return the data sheet's peak of this machine's GPU, by which model FLOPs are divided."""
+    return machine.peak() if precision == "bfloat16" else None
 
 
 def compete(
@@ -81,12 +89,13 @@ def compete(
     """Return the rows of the table, one per contestant, and the machine's peak in FLOP/s."""
     with tempfile.TemporaryDirectory() as room:
         entries = contestants(room, names, size, rows, length, precision, steps)
-        peak = Contestant("matmul", "benchmarks.contest:matmul_peak", {"precision": precision})
+        matmul = Contestant("matmul", "benchmarks.contest:matmul_peak", {"precision": precision})
         contest.contest(
-            [peak, *entries.values()], rounds, lambda: check_same_loss(entries, precision)
+            [matmul, *entries.values()], rounds, lambda: check_same_loss(entries, precision)
         )
     flops = training_flops(SIZES[size](), rows, length)
-    rate = sorted(result["flops"] for result in peak.results)[rounds // 2]
+    known = peak_for(precision)
+    rate = sorted(result["flops"] for result in matmul.results)[rounds // 2]
     lines = []
     for name, entry in entries.items():
         seconds = entry.seconds / steps
@@ -95,8 +104,9 @@ def compete(
         }
         lines.append(
             [name, f"{seconds * 1e3:,.0f}", f"{rows * length / seconds:,.0f}"]
-            + [f"{flops / seconds / rate:.0%}", f"{entry.results[-1]['peak_bytes'] / 2**30:.2f}"]
-            + [f"{entry.facts['loss']:.4f}"]
+            + [f"{flops / seconds / x:.0%}" for x in (rate, known) if x]
+            + [f"{entry.results[-1]['peak_bytes'] / 2**30:.2f}"]
+            + [f"{entry.facts['loss']:.4f}" if "loss" in entry.facts else ""]
             + [f"{value:.2f}" for value in ratios.values()]
         )
     return lines, rate
@@ -134,7 +144,8 @@ def main() -> None:
     parser.add_argument("--precision", choices=KERAS_PRECISION, default="float32")
     parser.add_argument("--rounds", type=int, default=5, help="rounds that count, at least 1")
     parser.add_argument("--steps", type=int, default=2, help="steps per round")
-    default = [x for x in CONTESTANTS if x != "marian-compiled" and not x.endswith("-remat")]
+    rare = ("marian-compiled", "pymarian")
+    default = [x for x in CONTESTANTS if x not in rare and not x.endswith("-remat")]
     parser.add_argument("--only", nargs="+", choices=CONTESTANTS, default=default)
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     parser.add_argument(
@@ -150,7 +161,9 @@ def main() -> None:
         options.size, options.rows, options.length, options.precision, options.only,
         options.rounds, options.steps,
     )  # fmt: skip
-    header = ["", "ms per step", "target tokens/s", "of matmul peak", "peak GiB", "first loss"]
+    header = ["", "ms per step", "target tokens/s", "of matmul peak"]
+    header += ["model FLOPs utilisation"] if peak_for(options.precision) else []
+    header += ["peak GiB", "first loss"]
     ours = [name for name in CONTESTANTS if name in options.only and name.startswith("ours")]
     header += [f"{name} is faster by" for name in ours]
     name = f"train-{options.size}-{options.rows}x{options.length}-{options.precision}"

@@ -6,13 +6,17 @@ the precision, and the steps of one run.
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file
 
-from benchmarks import contest, peers
+from benchmarks import contest, marian_program, peers
 from keras_transformer.config import TransformerConfig
 
 VOCABULARY = 10_000
@@ -171,6 +175,47 @@ def _in_torch(model, forward, rows, length, precision, steps, compiled=False):
         facts["loss"] = step.loss(*data).item()
     model.train()
     return run, facts
+
+
+def pymarian(
+    size: str, weights: str, rows: int, length: int, precision: str, steps: int
+) -> tuple[Callable, dict]:
+    """A contestant: Marian, the program, which starts from weights of its own.
+
+    A run is a process that makes twice the steps; the first half warms up. Marian's log has the
+    rate of the second half. Each text ends in EOS, which Marian adds, in place of its last token.
+    """
+    if precision != "float32":
+        raise ValueError(f"precision must be float32 for pymarian, got {precision!r}")
+    room = tempfile.TemporaryDirectory()
+    files = {
+        name: Path(room.name, name) for name in ("source", "target", "pieces.yml", "model.npz")
+    }
+    inputs, labels = batch(rows, length)
+    for name, ids in (("source", inputs["source_ids"]), ("target", labels)):
+        lines = [" ".join(f"w{i}" for i in row[:-1]) + "\n" for row in ids]
+        files[name].write_text("".join(lines * (2 * steps)), "utf-8")
+    special = ["<pad>", "<unk>", "<s>", "</s>"]
+    pieces = [*special, *(f"w{i}" for i in range(len(special), VOCABULARY))]
+    marian_program.write_vocabulary(files["pieces.yml"], pieces)
+    config = SIZES[size]()
+    command = marian_program.training_command(
+        config, files, rows, steps,
+        {
+            "transformer-dropout": config.dropout, "label-smoothing": SMOOTHING,
+            "learn-rate": RATE, "optimizer-params": [0.9, 0.98, 1e-9], "clip-norm": 0,
+        },
+    )  # fmt: skip
+
+    def run():
+        log = subprocess.run(command, check=True, capture_output=True, text=True, cwd=room.name)
+        tokens, rate = marian_program.last_shown(log.stderr)
+        if tokens != steps * rows * length:
+            raise RuntimeError(f"Marian trained on {tokens} tokens, not {steps * rows * length}")
+        memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        return {"seconds": tokens / rate, "peak_bytes": memory}
+
+    return run, {"resident_bytes": contest.resident_bytes()}
 
 
 class TorchStep:
