@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from keras_transformer.running.inputs import Request
-from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.protected import PLACEHOLDERS, Masked, is_protected, masked
-from keras_transformer.translate.pipeline import Hypothesis
-from keras_transformer.translate.terminology import search_with_terms
+from keras_transformer.translate.engines.engine import Hypothesis
+
+Numbers = Mapping[tuple[str, ...], bool]  # of a text, see `Masked.copies`
 
 
 def search_protected(
-    search_texts: Callable[[Request, Search], list[list[Hypothesis]]],
+    search_with_numbers: Callable[[Request, Sequence[Numbers]], list[list[Hypothesis]]],
     tokenizer: Tokenizer,
-    config: Any,
+    max_length: int,
     request: Request,
-    search: Search,
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each text, best first, with the protected spans of the text.
 
@@ -29,14 +27,13 @@ def search_protected(
     without protection.
 
     Args:
-        search_texts, tokenizer, config, request: See `search_with_terms`.
-        search: Options of the search, without samples.
-
-    Raises:
-        ValueError: See `search_with_terms`.
+        search_with_numbers: Function from a request, and for each of its texts the numbers that a
+            translation should contain, to the hypotheses of each text.
+        tokenizer: Tokenizer of the model.
+        max_length: The model's `max_length`.
+        request: The texts; its constraint is a `Glossary`, or None.
     """
     request = request.read(tokenizer)
-    search = dataclasses.replace(search, protect=False)
     results = [[Hypothesis(text.strip(), 0.0)] for text in request.texts]
     sources = _masked(tokenizer, request)
     part = request.part([*sources])
@@ -45,11 +42,11 @@ def search_protected(
     for i, row in zip(changed, tokenizer.encode_source([texts[i] for i in changed]), strict=True):
         ids[i] = row
     numbers = [
-        x.copies() if len(row) <= config.max_length else {}  # else its end is cut
+        x.copies() if len(row) <= max_length else {}  # else its end is cut
         for x, row in zip(sources.values(), ids, strict=True)
     ]
     part = dataclasses.replace(part, texts=texts, ids=ids)
-    lists = search_with_terms(search_texts, tokenizer, config, part, search, numbers)
+    lists = search_with_numbers(part, numbers)
     for (i, source), hypotheses in zip(sources.items(), lists, strict=True):
         results[i] = [Hypothesis(source.restored(x.text), x.score) for x in hypotheses]
     return results

@@ -1,6 +1,7 @@
 """The translator that comes with the project: what it translates, and what odd text becomes."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,17 @@ def test_odd_text_never_loops_and_is_mostly_copied(translator):
             if copied:
                 kept.append(all(part in translation for part in copied.split("|")))
     assert len(kept) == 26 and sum(kept) >= 22  # as the card says
+
+
+@pytest.mark.once("CTranslate2 and PyTorch")
+def test_odd_text_is_the_same_by_ctranslate2(translator, tmp_path):
+    pytest.importorskip("ctranslate2")
+    copy = shutil.copytree(FOLDER, tmp_path / "tatoeba")  # beside which the engine keeps its files
+    theirs, ours = (
+        x.between(None, "de") for x in (Translator.load(copy, engine="ctranslate2"), translator)
+    )
+    texts = [text for _, _, text in ODD]
+    assert theirs.translate(texts) == ours.translate(texts)
 
 
 @pytest.mark.once("files")

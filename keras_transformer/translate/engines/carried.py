@@ -71,5 +71,5 @@ OF_ONNX = (
 )
 ONNX = Carried("ONNX graphs", (*OF_ONNX, "num_hypotheses"))
 CTRANSLATE2 = Carried(
-    'engine="ctranslate2" (engine="keras" takes it)', (*ONNX.names, "prefixes", "strict")
+    'engine="ctranslate2" (engine="keras" takes it)', (*ONNX.names, "prefixes", "strict", "protect")
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import os
@@ -20,12 +21,14 @@ from keras_transformer.search import Search
 from keras_transformer.system.extras import missing
 from keras_transformer.system.processor import num_threads
 from keras_transformer.text import Tokenizer
+from keras_transformer.text.protected import is_copied
 from keras_transformer.translate import engines
 from keras_transformer.translate.engines.beams import Beam, penalty
 from keras_transformer.translate.engines.carried import CTRANSLATE2
 from keras_transformer.translate.engines.ctranslate2_cache import converted
 from keras_transformer.translate.engines.ctranslate2_search import Row, RowSearch, shares
 from keras_transformer.translate.engines.engine import Hypothesis
+from keras_transformer.translate.protection import Numbers, search_protected
 
 if TYPE_CHECKING:
     from keras_transformer.models import EncoderDecoder
@@ -93,6 +96,13 @@ class CTranslate2Engine:
             ValueError: If the request has an option that this engine does not accept.
         """
         CTRANSLATE2.check_request(request)
+        if search.protect:
+            search = dataclasses.replace(search, protect=False)
+
+            def find(part: Request, numbers: Sequence[Numbers]) -> list[list[Hypothesis]]:
+                return self._with_numbers(tokenizer, part, search, numbers)
+
+            return search_protected(find, tokenizer, self.config.max_length, request)
         most = len(self._ids) // 2
         accepted = f'at most {most}, half the vocabulary, for engine="{NAME}"'
         require(search.beam_size <= most, "beam_size", search.beam_size, accepted)
@@ -114,6 +124,22 @@ class CTranslate2Engine:
                 warnings.simplefilter("ignore", UserWarning)
                 again = self._ours.search(tokenizer, request.part(rest), search)
             for i, hypotheses in zip(rest, again, strict=True):
+                results[i] = hypotheses
+        return results
+
+    def _with_numbers(self, tokenizer, request, search, numbers):
+        """Return hypotheses that contain numbers, by the Keras model if CTranslate2's do not."""
+        results = self.search(tokenizer, request, search)
+        count = search.num_hypotheses or 1
+        lacking = [
+            i
+            for i, forms in enumerate(numbers)
+            if not all(is_copied(x, y.text) for x in forms for y in results[i][:count])
+        ]
+        if lacking:
+            part = request.part(lacking), search, [numbers[i] for i in lacking]
+            again = self._ours.search_with_numbers(tokenizer, *part)
+            for i, hypotheses in zip(lacking, again, strict=True):
                 results[i] = hypotheses
         return results
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from keras_transformer.text.glossary import Glossary
 from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.translate.engines.engine import Hypothesis
 from keras_transformer.translate.pipeline import search_texts
-from keras_transformer.translate.protection import search_protected
+from keras_transformer.translate.protection import Numbers, search_protected
 from keras_transformer.translate.terminology import search_with_terms
 
 
@@ -86,21 +87,34 @@ class KerasEngine:
         """
         request = request.read(tokenizer)
 
-        def find(request, search):
-            return search_texts(
-                self._runner, self.model, tokenizer, request, search, self.shortlist
-            )
+        def find_with(part: Request, numbers: Sequence[Numbers] | None) -> list[list[Hypothesis]]:
+            return self.search_with_numbers(tokenizer, part, search, numbers)
 
         is_free, is_glossary = request.constraint is None, isinstance(request.constraint, Glossary)
-        if search.protect and search.temperature is None and (is_free or is_glossary):
-            return search_protected(find, tokenizer, self.config, request, search)
+        protects = search.protect and search.temperature is None
         search = replace(search, protect=False)
+        if protects and (is_free or is_glossary):
+            return search_protected(find_with, tokenizer, self.config.max_length, request)
         if is_glossary:
-            return search_with_terms(find, tokenizer, self.config, request, search)
+            return find_with(request, None)
         can_start = is_free or hasattr(request.constraint, "start")
         accepted = "None, a Glossary, or an object with a method start"
         require(can_start, "constraint", request.constraint, accepted)
-        return find(request, search)
+        return self._search(tokenizer, request, search)
+
+    def search_with_numbers(
+        self,
+        tokenizer: Tokenizer,
+        request: Request,
+        search: Search,
+        numbers: Sequence[Numbers] | None,
+    ) -> list[list[Hypothesis]]:
+        """Return hypotheses that contain numbers and terms, see `search_with_terms`."""
+        find = functools.partial(self._search, tokenizer)
+        return search_with_terms(find, tokenizer, self.config, request, search, numbers)
+
+    def _search(self, tokenizer, request, search):
+        return search_texts(self._runner, self.model, tokenizer, request, search, self.shortlist)
 
     def score(
         self,
