@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from keras_transformer.cli.augment import back_translate, distill
 from keras_transformer.cli.calibrate import calibrate
 from keras_transformer.cli.chat import chat
 from keras_transformer.cli.clean import clean
-from keras_transformer.cli.common import Command, Commands, say
+from keras_transformer.cli.common import Command, Commands, SayHandler, say
 from keras_transformer.cli.compare import compare
 from keras_transformer.cli.convert import average, export, import_, info, merge
 from keras_transformer.cli.corpora import CorpusCommand, score
@@ -72,6 +73,9 @@ def _options(
     ] = False,
 ) -> None:
     warnings.showwarning = lambda message, *rest, **options: say(f"warning: {message}")
+    choices = logging.getLogger("keras_transformer.engine")
+    choices.setLevel(logging.INFO)
+    choices.handlers = [SayHandler()]
 
 
 app.command(cls=TrainCommand)(train)

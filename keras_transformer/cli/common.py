@@ -10,6 +10,7 @@ import contextlib
 import functools
 import io
 import itertools
+import logging
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
@@ -87,7 +88,7 @@ Engine = Annotated[
     str,
     typer.Option(
         help="Engine that computes: keras, on the backend; or, with the same translations, "
-        "ctranslate2 or inductor (PyTorch's compiler)."
+        "ctranslate2, inductor (PyTorch's compiler), or auto, which chooses and says why."
     ),
 ]
 EnsembleOf = Annotated[
@@ -267,6 +268,14 @@ def counted(values: Iterable[T], unit: str, shown: bool) -> Iterator[T]:
         for value in values:
             yield value
             progress.advance(task)
+
+
+class SayHandler(logging.Handler):
+    """A handler of logs that writes messages to stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a message."""
+        say(record.getMessage())
 
 
 def say(message: str) -> None:

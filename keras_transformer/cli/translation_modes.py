@@ -181,7 +181,8 @@ def _glossary(asked):
     if asked.glossary is None:
         return None
     if not asked.inline_terms:
-        require(asked.engine == "keras", "--engine", asked.engine, "keras with --glossary")
+        takes_terms = asked.engine in ("keras", "auto")
+        require(takes_terms, "--engine", asked.engine, "keras or auto with --glossary")
         is_plain = not asked.search.get("shortlist")
         require(is_plain, "--shortlist", True, "left out with --glossary")
     return Glossary.read(asked.glossary)

@@ -345,7 +345,8 @@ class Translator:
             source_language, target_language: See the class; None: as saved.
             engine: "keras", the model itself on the chosen backend; "ctranslate2", a C++ runtime
                 with the same results, which does not accept every option and converts the model
-                once; "inductor", PyTorch's compiler, which compiles once, for minutes.
+                once; "inductor", PyTorch's compiler, which compiles once, for minutes; "auto",
+                "ctranslate2" or "keras" for each call, by what is expected to be faster.
 
         Raises:
             ImportError: If the package of the engine is missing.

@@ -75,7 +75,8 @@ def test_the_engine_is_chosen(run, translator, folder, tmp_path):
     assert (folder / ".ctranslate2" / "model.bin").is_file()
     result = run("translate", folder, "--engine", "marian", stdin="one", status=2)
     assert (
-        "engine must be one of ('keras', 'ctranslate2', 'inductor'), got 'marian'" in result.stderr
+        "engine must be one of ('keras', 'ctranslate2', 'inductor', 'auto'), got 'marian'"
+        in result.stderr
     )
     given = ["--min-length", 2, "--engine", "ctranslate2"]
     result = run("translate", folder, *given, stdin="one", status=2)
@@ -208,7 +209,7 @@ def test_a_glossary(run, failure, folder, translator, tmp_path):
     result = run("translate", folder, *given, "--shortlist", stdin="two\n", status=2)
     assert "--shortlist must be left out with --glossary" in failure(result)
     result = run("translate", folder, *given, "--engine", "ctranslate2", stdin="two\n", status=2)
-    assert "--engine must be keras with --glossary" in failure(result)
+    assert "--engine must be keras or auto with --glossary" in failure(result)
     samples = ["--mbr", 2, "--mbr-source", "samples"]
     result = run("translate", folder, "--glossary", terms, *samples, stdin="two\n", status=2)
     assert "--glossary must be left out with --mbr-source samples" in failure(result)

@@ -13,11 +13,14 @@ from keras_transformer.saved.contents import read_with_sides
 from keras_transformer.system.files import complete
 from keras_transformer.text import Tokenizer
 from keras_transformer.translate import engines
+from keras_transformer.translate.engines.auto_engine import NAME as AUTO
+from keras_transformer.translate.engines.auto_engine import AutoEngine
+from keras_transformer.translate.engines.ctranslate2_engine import NAME as CTRANSLATE2
 from keras_transformer.translate.engines.ctranslate2_engine import CTranslate2Engine
 from keras_transformer.translate.engines.engine import Engine
 from keras_transformer.translate.engines.exported import exported_engine
 
-ENGINES = ("keras", "ctranslate2", "inductor")
+ENGINES = ("keras", "ctranslate2", "inductor", "auto")
 
 
 def load_engine(
@@ -27,7 +30,7 @@ def load_engine(
 
     Args:
         folder: Folder of the translator.
-        engine: One of `ENGINES`; must be "keras" for an exported translator.
+        engine: One of `ENGINES`; must be "keras" or "auto" for an exported translator.
         precision: See `Translator.load`; must be None for an exported translator.
 
     Returns:
@@ -41,14 +44,17 @@ def load_engine(
     require(engine in ENGINES, "engine", engine, f"one of {ENGINES}")
     complete(folder)
     if (exported := exported_engine(folder)) is not None:
-        for name, value, plain in (("engine", engine, "keras"), ("precision", precision, None)):
-            require(value == plain, name, value, f"left out for {exported.carried.kind}")
+        for name, value, plain in (
+            ("engine", engine, ("keras", AUTO)),
+            ("precision", precision, (None,)),
+        ):
+            require(value in plain, name, value, f"left out for {exported.carried.kind}")
         return exported, exported.tokenizer, {}
     tokenizer, saved = read_with_sides(folder, "translator", precision)
     arguments = Path(folder), saved, tokenizer, precision
     new_engine: Engine
-    if engine == "ctranslate2":
-        new_engine = CTranslate2Engine(*arguments)
+    if engine in (CTRANSLATE2, AUTO):
+        new_engine = (AutoEngine if engine == AUTO else CTranslate2Engine)(*arguments)
     else:
         kind = engines.InductorEngine if engine == "inductor" else engines.KerasEngine
         new_engine = kind.load(*arguments)
