@@ -81,4 +81,4 @@ from keras_transformer.backend.rows import (
     swap_rows,
     take_rows,
 )
-from keras_transformer.backend.workers import num_workers, on_all_cores
+from keras_transformer.backend.workers import by_workers, num_workers

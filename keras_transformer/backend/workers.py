@@ -18,27 +18,28 @@ if BACKEND == "torch":
 
 
 def num_workers() -> int:
-    """Return the number of threads of `on_all_cores`: that of cores, or OMP_NUM_THREADS.
+    """Return how many pieces of work this machine computes at once: a core or a GPU each one.
 
-    It is 1 where the backend has a GPU, which computes one piece of work at a time.
+    The number of cores is OMP_NUM_THREADS if that is set.
     """
     if count_gpus():
         return 1
     return torch.get_num_threads() if BACKEND == "torch" else num_threads()
 
 
-def on_all_cores(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Return `[function(x) for x in items]`, computed by one thread a core.
+def by_workers(function: Callable[[Any], Any], items: Sequence[Any], workers: int) -> list[Any]:
+    """Return `[function(x) for x in items]`, computed by so many threads.
 
-    Small matrix products gain little from several threads each. Whole searches do: they share the
-    weights, and a backend releases Python's lock while it computes. `interruption.check` in a
-    thread answers for the caller.
+    Compiled searches gain from it: they release Python's lock, share the weights, and their matrix
+    products are too small for several threads each. `interruption.check` in a thread answers for
+    the caller.
 
     Args:
         function: Function that is safe in several threads.
         items: Its arguments, the longest work first.
+        workers: Maximum number of threads; 1: the caller computes.
     """
-    workers = min(num_workers(), len(items))
+    workers = min(workers, len(items))
     if workers < 2:
         return [function(x) for x in items]
     work = interruption.inherited(function)

@@ -11,8 +11,10 @@ from keras import ops
 
 from keras_transformer.backend import (
     COMPILES_EACH_SHAPE,
+    IS_EAGER,
     RECORDS_SEARCHES,
     compiled,
+    num_workers,
     recorded_search,
     smoothed_cross_entropy,
 )
@@ -24,10 +26,15 @@ LENGTH_MULTIPLE = MULTIPLE if COMPILES_EACH_SHAPE else 1
 
 
 class Runner:
-    """A runner of functions of tensors over a model, each compiled once per key."""
+    """A runner of functions of tensors over a model, each compiled once per key.
+
+    Attributes:
+        workers: Number of threads that may search at once; 1 if Python runs at each step.
+    """
 
     def __init__(self) -> None:
         self._compiled: dict[Hashable, Callable] = {}
+        self.workers = 1 if IS_EAGER else num_workers()
 
     def __call__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from keras_transformer.backend import SEARCHES_BY_SHAPE, num_workers, on_all_cores
+from keras_transformer.backend import SEARCHES_BY_SHAPE, by_workers
 from keras_transformer.config import require
 from keras_transformer.decoding import IMPOSSIBLE, Phrases, uniforms
 from keras_transformer.models import Transformer
@@ -88,8 +88,8 @@ def search_texts(
             results[i] = _hypotheses(ids_KL[wanted], scores_K[wanted], model, tokenizer)
 
     most = request.tokens_per_batch
-    batches = search_batches(lengths, most, config.max_length, SEARCHES_BY_SHAPE, num_workers())
-    on_all_cores(lambda batch: translate(*batch), [*batches])
+    batches = search_batches(lengths, most, config.max_length, SEARCHES_BY_SHAPE, runner.workers)
+    by_workers(lambda batch: translate(*batch), [*batches], runner.workers)
     return results
 
 

@@ -4,31 +4,26 @@ import threading
 
 import pytest
 
-from keras_transformer.backend import BACKEND, num_workers, on_all_cores, workers
+from keras_transformer.backend import BACKEND, by_workers, num_workers, workers
 from keras_transformer.system.interruption import GivenUpError, check, given_up_if
 
 
-@pytest.fixture
-def three(monkeypatch):
-    monkeypatch.setattr(workers, "num_workers", lambda: 3)
-
-
-def test_results_are_in_order_and_come_from_several_threads(three):
+def test_results_are_in_order_and_come_from_several_threads():
     together = threading.Barrier(3, timeout=30)  # broken unless three threads wait at once
 
     def work(x):
         together.wait()
         return -x
 
-    assert on_all_cores(work, range(6)) == [0, -1, -2, -3, -4, -5]
-    assert on_all_cores(work, []) == []
+    assert by_workers(work, range(6), 3) == [0, -1, -2, -3, -4, -5]
+    assert by_workers(work, [], 3) == []
 
 
-def test_one_item_is_computed_by_the_caller(three):
-    assert on_all_cores(lambda _: threading.current_thread(), [1]) == [threading.current_thread()]
+def test_one_item_is_computed_by_the_caller():
+    assert by_workers(lambda _: threading.current_thread(), [1], 3) == [threading.current_thread()]
 
 
-def test_the_first_error_is_raised_and_the_rest_is_left(three):
+def test_the_first_error_is_raised_and_the_rest_is_left():
     begun = []
 
     def work(x):
@@ -36,25 +31,25 @@ def test_the_first_error_is_raised_and_the_rest_is_left(three):
         raise ValueError(f"item {x}")
 
     with pytest.raises(ValueError, match="item 0"):
-        on_all_cores(work, range(1000))
+        by_workers(work, range(1000), 3)
     assert len(begun) < 1000
 
 
-def test_a_thread_is_interrupted_as_its_caller_is(three):
-    on_all_cores(lambda _: check(), range(3))
+def test_a_thread_is_interrupted_as_its_caller_is():
+    by_workers(lambda _: check(), range(3), 3)
     with given_up_if(lambda: True), pytest.raises(GivenUpError):
-        on_all_cores(lambda _: check(), range(3))
+        by_workers(lambda _: check(), range(3), 3)
 
 
 @pytest.mark.skipif(BACKEND != "torch", reason="the threads of other backends are shared")
-def test_each_thread_computes_alone_and_the_number_comes_back(three):
+def test_each_thread_computes_alone_and_the_number_comes_back():
     import torch
 
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
         assert num_workers() == 2
-        assert on_all_cores(lambda _: torch.get_num_threads(), range(4)) == [1] * 4
+        assert by_workers(lambda _: torch.get_num_threads(), range(4), 2) == [1] * 4
         assert torch.get_num_threads() == 2
         later = []
         thread = threading.Thread(target=lambda: later.append(torch.get_num_threads()))

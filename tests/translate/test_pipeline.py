@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from keras_transformer.backend import workers
 from keras_transformer.models import Transformer
 from keras_transformer.running.batches import until_end
 from keras_transformer.running.inputs import padded
@@ -70,7 +69,7 @@ def test_a_text_translates_the_same_in_any_company(translator, alone, texts, tok
 
 
 def test_a_text_translates_the_same_by_any_worker(translator, alone, monkeypatch):
-    monkeypatch.setattr(workers, "num_workers", lambda: 2)
+    monkeypatch.setattr(translator._engine._runner, "workers", 2)
     threads = set()
 
     def of_this_thread(*arguments):
