@@ -8,6 +8,7 @@ commands and the server then have it too.
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -173,6 +174,17 @@ class SearchOptions:
         except ValueError as error:
             raise ValueError(f'"search" in {path}: {error}') from error
         return {name: getattr(search, name) for name in facts}
+
+
+def without_protection(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a folder for a program that only searches; a warning names `protect`.
+
+    Args:
+        options: Options of the folder's `config.json`.
+    """
+    if options.get("protect"):
+        warnings.warn("the export does not protect spans: protect is left out", stacklevel=2)
+    return {name: value for name, value in options.items() if name != "protect"}
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from keras_transformer.search import (
     SearchOptions,
     Transcription,
     spelled_out,
+    without_protection,
 )
 from keras_transformer.serving import Catalogue
 
@@ -123,6 +124,12 @@ def test_the_options_of_a_saved_folder_are_checked():
     for facts in ([], {"max_new_tokens": 3}, {"beam_size": 0}):
         with pytest.raises(ValueError, match='"search" in f'):
             Search.saved({"search": facts}, "f")
+
+
+def test_programs_that_only_search_leave_protection_out():
+    with pytest.warns(UserWarning, match="protect is left out"):
+        assert without_protection({"beam_size": 3, "protect": True}) == {"beam_size": 3}
+    assert without_protection({"protect": False}) == without_protection({}) == {}
 
 
 def test_a_new_option_is_one_field():

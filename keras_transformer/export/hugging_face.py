@@ -13,7 +13,7 @@ from keras_transformer.hub.hugging_face import CONFIG, write_checkpoint
 from keras_transformer.hub.standard import standard_form
 from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.saved.contents import read_config
-from keras_transformer.search import Generation, Search, SearchOptions
+from keras_transformer.search import Generation, Search, SearchOptions, without_protection
 from keras_transformer.system.files import check_free, read_json, replacing, write_json
 from keras_transformer.text.hugging_face import OPTIONS, write_tokenizer
 from keras_transformer.translate.translator import Translator
@@ -91,9 +91,9 @@ def _write_translator(folder, out):
         pad_token_id=config.pad_id,
         eos_token_id=config.eos_id,
     )
-    search = translator.options({})
-    if translator.search:
-        generation |= _fields_of(search, translator.search, config.eos_id)
+    search, saved = translator.options({}), without_protection(translator.search)
+    if saved:
+        generation |= _fields_of(search, saved, config.eos_id)
     else:
         generation |= dict(forced_eos_token_id=config.eos_id, num_beams=4)
         generation |= dict(max_length=config.max_length)

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 from keras_transformer.export.saved_model import run_elsewhere
+from keras_transformer.search import without_protection
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import check_free, replacing, write_json
 from keras_transformer.translate import engines
@@ -69,7 +70,8 @@ def onnx(
     translator = Translator.load(folder, "float32", source_language, target_language)
     translator.require_direct()
     tokenizer, config = translator.tokenizer, translator.model.config
-    search = {name: x for name, x in translator.search.items() if name != "forced_first"}
+    search = without_protection(translator.search)
+    search.pop("forced_first", None)
     ONNX.check(search)
     frame = tokenizer.target_frame
     if (first := translator.search.get("forced_first")) is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from keras_transformer.config import require
 from keras_transformer.saved.contents import CONFIG, read_config
-from keras_transformer.search import TRANSLATE, Search, spelled_out
+from keras_transformer.search import TRANSLATE, Search, spelled_out, without_protection
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import check_free, replacing
 
@@ -86,9 +86,9 @@ def saved_model(
         if importlib.util.find_spec(name) is None:
             raise missing("exporting a SavedModel", "tensorflow")
     config = read_config(folder, "translator")  # a wrong folder fails before TensorFlow starts
-    search = Search.of(options, TRANSLATE, Search.saved(config, Path(folder, CONFIG)))
-    accepted = "False (--no-protect): a SavedModel only searches"
-    require(not search.protect, "protect", search.protect, accepted)
+    defaults = without_protection(Search.saved(config, Path(folder, CONFIG)))
+    search = Search.of(options, TRANSLATE, defaults)
+    require(not search.protect, "protect", True, "left out: a SavedModel only searches")
     path = Path(out, str(version))
     check_free(path, overwrite)
     with replacing(path, lose_others=False) as temporary:

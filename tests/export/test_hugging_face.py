@@ -68,6 +68,14 @@ def test_our_own(own, tmp_path, beam_size):
     found = translator.translate(plain, max_extra_length=10, **options)
     assert generated(out, plain, beam_size) == found
     assert any(found)
+    translator.search = {"protect": True}  # `transformers` only searches
+    translator.save(tmp_path / "protected")
+    with pytest.warns(UserWarning, match="protect is left out"):
+        other = hugging_face(tmp_path / "protected", tmp_path / "other")
+    assert (other / "generation_config.json").read_bytes() == (
+        out / "generation_config.json"
+    ).read_bytes()
+    translator.search = {}
     again = load_pretrained(out)
     assert again.search["beam_size"] == 4  # what the exported folder says holds
     options |= dict(max_extra_length=10)
