@@ -21,6 +21,7 @@ from keras_transformer.hub.generation_config import generation_facts, left_out, 
 from keras_transformer.hub.gguf.checkpoint import is_gguf, unpacked
 from keras_transformer.hub.sentence_transformers import read_scorer, read_sentence_model
 from keras_transformer.language.causal_lm import CausalLM
+from keras_transformer.layers.blocks import BLOCKS
 from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech, ViT
 from keras_transformer.saved.folder import FLOATS, PRECISIONS, in_precision, save_folder
 from keras_transformer.search import Generation, Search, Transcription
@@ -235,7 +236,8 @@ def _config_of(source: str | os.PathLike) -> Path:
 
 def _model(folder: Path, precision: str | None, without: Iterable[int] = ()) -> keras.Model:
     """Return the model of a folder, in which the tokens in `without` have no probability."""
-    model = hugging_face.read_model(folder, precision if precision in FLOATS else "float32")
+    dtype = precision if precision in FLOATS else "float32"
+    model = hugging_face.read_model(folder, dtype, precision if precision in BLOCKS else None)
     if without:
         weights, path = {x.path: x for x in model.weights}, "output_bias/bias"
         where = f"renormalize_logits of {folder}"
@@ -271,7 +273,7 @@ def _converted(
 
 
 def _narrow(model: Any, precision: str | None, folder: Path) -> Any:
-    return in_precision(model, precision, folder) if precision == "int8" else model
+    return model if precision in FLOATS else in_precision(model, precision, folder)
 
 
 def _usual_languages(folder: Path, tokenizer: Any) -> tuple[str | None, str | None]:

@@ -11,8 +11,9 @@ import keras
 
 from keras_transformer.backend import is_strict, usable_precision
 from keras_transformer.config import require
+from keras_transformer.layers.blocks import BLOCKS
 from keras_transformer.layers.layer import skip_init
-from keras_transformer.models import merged, widened
+from keras_transformer.models import merged, narrowed, widened
 from keras_transformer.saved.card import write_card
 from keras_transformer.saved.kinds import require_kind
 from keras_transformer.saved.model_files import (
@@ -30,6 +31,7 @@ from keras_transformer.system.files import (
     updating,
     write_json,
 )
+from keras_transformer.system.memory import return_memory
 from keras_transformer.system.named_models import is_name, known_models
 from keras_transformer.text import Tokenizer, load_tokenizer
 from keras_transformer.text.chat_template import FILE as TEMPLATE
@@ -45,7 +47,7 @@ EMBEDDING = "embedding.safetensors"  # weights of a text embedder after the pool
 OF_A_MODEL = (MODEL, ADAPTER, QUALITY, TEMPLATE, SHORTLIST, EMBEDDING)
 FORMAT = 2
 FLOATS = ("float32", "bfloat16", "float16")
-PRECISIONS = (*FLOATS, "int8")
+PRECISIONS = (*FLOATS, "int8", *BLOCKS)
 
 
 def save_folder(
@@ -194,7 +196,8 @@ def load_model(
         tokenizer: Its tokenizer; None: it has none.
         precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that type;
             "int8" for dense and token weights rounded to 8 bits with a remainder of 4 bits, and
-            arithmetic in float32; None: as saved. A type in which this machine is slower than in
+            arithmetic in float32; "q4" or "q8" for weights in blocks of 4 or 8 bits, which stay
+            so in memory; None: as saved. A type in which this machine is slower than in
             float32 becomes float32, with a warning. If `backend.is_strict`, it is used
             nevertheless, and "int8" multiplies in 8 bits.
 
@@ -205,7 +208,9 @@ def load_model(
     folder = Path(folder)
     if (tokenizer and tokenizer.fingerprint()) != config.get("tokenizer"):
         raise ValueError(f"the tokenizer in {folder} is not the one its model was trained with")
-    return in_precision(read_weights(folder, config), precision, folder)
+    model = in_precision(read_weights(folder, config), precision, folder)
+    return_memory()
+    return model
 
 
 def in_precision(
@@ -221,10 +226,16 @@ def in_precision(
     Raises:
         ValueError: If the model does not have such weights.
     """
-    if model.quantization not in ("int8", None):
+    if model.quantization in BLOCKS and precision in (model.quantization, None):
+        return model
+    if model.quantization not in ("int8", *BLOCKS, None):
         accepted = f"{model.quantization!r} or None: {source} has no other weights"
         require(precision in (model.quantization, None), "precision", precision, accepted)
         return model
+    if precision in BLOCKS:
+        return narrowed(widened(model) if model.quantization else model, str(precision))
+    if model.quantization in BLOCKS:
+        model = widened(model)
     if precision == "int8" or (precision is None and model.quantization):
         if not model.quantization:
             model.quantize("int8", remainders=True)
