@@ -12,6 +12,8 @@ from typing import Any, Self
 from keras_transformer.names import advice, refuse_unknown
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
+# Precisions of weights in blocks: bits of dense layers; token tables and outputs have 8.
+BLOCKS = {"q4": 4, "q8": 8}
 KERNELS = ("elu", "performer")  # kernels of linear attention
 SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
 SHOWN = 500  # maximum characters of a value in an error

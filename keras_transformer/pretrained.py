@@ -11,7 +11,7 @@ from typing import Any
 import keras
 
 from keras_transformer.backend import usable_precision
-from keras_transformer.config import require
+from keras_transformer.config import BLOCKS, require
 from keras_transformer.data.archives import extracted, is_zip
 from keras_transformer.hub import hugging_face
 from keras_transformer.hub.ctranslate2_in import Converted, is_converted
@@ -237,7 +237,8 @@ def _config_of(source: str | os.PathLike) -> Path:
 
 def _model(folder: Path, precision: str | None, without: Iterable[int] = ()) -> keras.Model:
     """Return the model of a folder, in which the tokens in `without` have no probability."""
-    model = hugging_face.read_model(folder, precision if precision in FLOATS else "float32")
+    dtype = precision if precision in FLOATS else "float32"
+    model = hugging_face.read_model(folder, dtype, precision if precision in BLOCKS else None)
     if without:
         weights, path = {x.path: x for x in model.weights}, "output_bias/bias"
         where = f"renormalize_logits of {folder}"
@@ -273,7 +274,7 @@ def _converted(
 
 
 def _narrow(model: Any, precision: str | None, folder: Path) -> Any:
-    return in_precision(model, precision, folder) if precision == "int8" else model
+    return model if precision in FLOATS else in_precision(model, precision, folder)
 
 
 def _usual_languages(folder: Path, tokenizer: Any) -> tuple[str | None, str | None]:

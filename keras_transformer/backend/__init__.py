@@ -4,6 +4,13 @@ Each function has the same meaning on every backend, and a faster implementation
 """
 
 from keras_transformer.backend.ahead import packages
+from keras_transformer.backend.block_linear import (
+    block_linear,
+    block_rows,
+    levels_in_memory,
+    levels_of,
+    levels_shape,
+)
 from keras_transformer.backend.cache import (
     attend_cache,
     cache_places,

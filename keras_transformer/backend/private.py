@@ -38,6 +38,7 @@ IN_SYMBOLIC_SCOPE = _find("keras.src.backend.common.symbolic_scope", "in_symboli
 _ABSENT: Any = None  # on other backends
 GET_DEVICE = TO_TORCH_DTYPE = PACKAGE_LOADER = IN_XLA = _ABSENT
 LINEAR_POINTWISE = REORDER_WEIGHT = INT_MM = FUSED_ADAM = PEEK_TRANSFORM = _ABSENT
+INT4_MM = INT4_PACK = _ABSENT
 if BACKEND == "torch":
     # Keras 3.15. Device of new tensors, and PyTorch dtypes by their Keras names.
     GET_DEVICE = _find("keras.src.backend.torch.core", "get_device")
@@ -47,6 +48,9 @@ if BACKEND == "torch":
     REORDER_WEIGHT = _find("torch", "ops.mkldnn._reorder_linear_weight")
     # PyTorch 2.13. Product of int8 matrices.
     INT_MM = _find("torch", "_int_mm")
+    # PyTorch 2.13. Product of a bfloat16 and a 4-bit matrix in blocks, and the order of the latter.
+    INT4_MM = _find("torch", "ops.aten._weight_int4pack_mm_for_cpu")
+    INT4_PACK = _find("torch", "ops.aten._convert_weight_to_int4pack_for_cpu")
     # PyTorch 2.13. Adam in one pass over memory.
     FUSED_ADAM = _find("torch", "_fused_adam_")
     # PyTorch 2.13. Loads a compiled package, without imports that take a second.

@@ -81,7 +81,7 @@ TargetLanguage = Annotated[
 Precision = Annotated[
     str | None,
     typer.Option(
-        help="Type of the weights: float32, bfloat16, float16 or int8.  [default: as saved]"
+        help="Type of the weights: float32, bfloat16, float16, int8, q8 or q4.  [default: as saved]"
     ),
 ]
 Engine = Annotated[

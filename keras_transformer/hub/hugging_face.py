@@ -18,7 +18,10 @@ from keras_transformer.hub.families.family import Rule, token_ids
 from keras_transformer.hub.generation_config import CONFIG, OF_TOKENS, generation_facts
 from keras_transformer.hub.sentence_transformers import with_activation
 from keras_transformer.hub.tensors import PLAIN, WEIGHTS, Checkpoint
+from keras_transformer.layers.blocks import in_blocks
+from keras_transformer.models.quantized import assign_matrices
 from keras_transformer.system.files import read_json, write_json
+from keras_transformer.system.memory import return_memory
 from keras_transformer.weights.sizes import check_sizes, sized_by
 from keras_transformer.weights.weight_files import save_weights, weights_of
 
@@ -37,7 +40,9 @@ def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
     return VARIANTS.get((kind, first), FAMILIES[kind]) if isinstance(first, str) else FAMILIES[kind]
 
 
-def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
+def read_model(
+    folder: str | os.PathLike, dtype: Any = None, blocks: str | None = None
+) -> keras.Model:
     """Read the model of a folder in Hugging Face's layout.
 
     Args:
@@ -45,6 +50,8 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
             first token in `generation_config.json` take precedence over those in `config.json`,
             as in `transformers`.
         dtype: Keras dtype policy, such as "bfloat16". None: the global one.
+        blocks: "q4" or "q8" to keep matrices in blocks of 4 or 8 bits: each is rounded as it is
+            read. None: floats.
 
     Raises:
         FileNotFoundError: If a file is missing.
@@ -62,9 +69,15 @@ def read_model(folder: str | os.PathLike, dtype: Any = None) -> keras.Model:
         rules = family.rules(config)
     names, read = _renamed(family, rules, checkpoint, names)
     _check_names(family, rules, names, folder)
-    with _naming(folder / CONFIG, family.in_their_words), sized_by(config, count, numbers):
+    with (
+        _naming(folder / CONFIG, family.in_their_words),
+        sized_by(config, count, numbers),
+        in_blocks(blocks),
+    ):
         model = family.model(config, dtype=dtype)
+    model.quantization = blocks
     _assign(model, rules, read, folder)
+    return_memory()
     return model
 
 
@@ -137,12 +150,14 @@ def _check_names(family, rules, names, where):
 
 def _assign(model, rules, read, where):
     by_path = {rule.ours: rule for rule in rules}
-    for weight in model.weights:
+
+    def value_of(path, shape):
         try:
-            value = by_path[weight.path].take(read, tuple(weight.shape))
+            return by_path[path].take(read, shape)
         except ValueError as error:
             raise ValueError(f"the weights in {where} do not fit {CONFIG}: {error}") from error
-        weight.assign(value)
+
+    assign_matrices(model, value_of)
 
 
 def _without_copies(family, checkpoint):

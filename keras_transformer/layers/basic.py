@@ -7,19 +7,36 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.backend import has_int8_linear, int8_linear, layer_norm, linear, rms_norm
+from keras_transformer.backend import (
+    has_int8_linear,
+    int8_linear,
+    layer_norm,
+    linear,
+    rms_norm,
+)
+from keras_transformer.layers.blocks import WithBlocks
 from keras_transformer.layers.layer import DirectCalls
 from keras_transformer.layers.remainders import WithRemainder
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Dense(WithRemainder, DirectCalls, keras.layers.Dense):
+class Dense(WithBlocks, WithRemainder, DirectCalls, keras.layers.Dense):
     """`keras.layers.Dense`, activation(x W + b), in one pass over the result where possible.
 
     Arguments, call arguments, quantization and LoRA are those of `keras.layers.Dense`.
     """
 
     matrix_name, scale_name = "_kernel", "kernel_scale"
+
+    def build(self, inputs_shape: Any) -> None:
+        if not self.build_blocks(inputs_shape[-1], self.units):
+            super().build(inputs_shape)
+            return
+        self.bias = None
+        if self.use_bias:
+            initial = self.bias_initializer
+            self.bias = self.add_weight(shape=(self.units,), initializer=initial, name="bias")
+        self.built = True
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         # Reading Keras's property `kernel` takes longer than the product of a small layer.
@@ -28,6 +45,10 @@ class Dense(WithRemainder, DirectCalls, keras.layers.Dense):
 
     def quantized_call(self, inputs: Any, training: bool | None = None) -> Any:
         """Call the quantized layer; int8 weights use the backend's own kernel where possible."""
+        if self.bits:
+            x = self.project(inputs)
+            x = x if self.bias is None else x + ops.cast(self.bias, x.dtype)
+            return x if self.activation is None else self.activation(x)
         is_ours = self.quantization_mode == "int8" and not self.lora_enabled
         if not is_ours or not has_int8_linear(inputs):
             return super().quantized_call(inputs, training=training)
@@ -36,6 +57,8 @@ class Dense(WithRemainder, DirectCalls, keras.layers.Dense):
 
     def outputs(self, ids: Any) -> Any:
         """Return the kernel's columns (..., D) of the outputs `ids` (...); int8 becomes floats."""
+        if self.bits:
+            return self.float_rows(ids, self.compute_dtype)
         columns = ops.take(ops.transpose(self.kernel), ids, axis=0)
         if self.quantization_mode != "int8":
             return columns

@@ -175,7 +175,10 @@ class PositionalEmbedding(Layer):
         if reverse:
             return self._logits(inputs)
         inputs = self._whole("inputs", inputs)
-        x = lookup(self.tokens.embeddings, inputs) if self._is_plain() else self.tokens(inputs)
+        if self.tokens.bits:
+            x = self.tokens.float_rows(inputs, self.compute_dtype)
+        else:
+            x = lookup(self.tokens.embeddings, inputs) if self._is_plain() else self.tokens(inputs)
         x = quick.cast(x, self.compute_dtype)
         # The factor, too, is rounded to the compute dtype, as in Gemma.
         if self.options["scale"]:
@@ -200,6 +203,8 @@ class PositionalEmbedding(Layer):
         if self._is_plain():
             x = quick.cast(hidden, self.compute_dtype)
             return linear(x, self.tokens.embeddings, transposed=True)
+        if self.tokens.bits:
+            return self.tokens.project(quick.cast(hidden, self.compute_dtype))
         if self.tokens.quantization_mode == "int8" and has_int8_linear(hidden):
             table, scale = self.tokens._embeddings, self.tokens.embeddings_scale
             return int8_linear(hidden, table, scale, transposed=True)

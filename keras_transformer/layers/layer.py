@@ -22,6 +22,8 @@ from keras_transformer.backend.private import (
     layers_inside,
     own_policy,
 )
+from keras_transformer.config import BLOCKS
+from keras_transformer.layers.blocks import in_blocks
 from keras_transformer.names import refuse_unknown
 
 _KERAS_KEYWORDS = ("name", "dtype", "trainable", "autocast", "activity_regularizer")
@@ -252,18 +254,23 @@ class Layer(DirectCalls, keras.layers.Layer):
         quantized = {
             layer.path.removeprefix(f"{self.path}/"): layer.quantization_config
             for layer in layers_inside(self)
-            if layer.quantization_mode
+            if layer.quantization_mode and layer.quantization_mode not in BLOCKS
         }
         if config and quantized:
             config["quantized"] = keras.saving.serialize_keras_object(quantized)
+        modes = {layer.quantization_mode for layer in layers_inside(self)} & BLOCKS.keys()
+        if config and modes:
+            config["blocks"] = min(modes)  # with "q4", some layers have 8 bits
         return config
 
     def build_from_config(self, config: dict[str, Any] | None) -> None:
         """Build the layer from its build config, and quantize the sub-layers named there."""
         config = dict(config or {})
         quantized = keras.saving.deserialize_keras_object(config.pop("quantized", {}))
+        blocks = config.pop("blocks", None)
         if not quantized:
-            super().build_from_config(config)
+            with in_blocks(blocks):
+                super().build_from_config(config)
             return
         with skip_init():
             super().build_from_config(config)

@@ -17,7 +17,7 @@ from keras_transformer.models.gemma import Gemma, GemmaConfig
 from keras_transformer.models.gpt import GPT, GPTConfig
 from keras_transformer.models.llama import LLaMA, LLaMAConfig
 from keras_transformer.models.lora import enable_lora, merged
-from keras_transformer.models.quantized import widened
+from keras_transformer.models.quantized import narrowed, widened
 from keras_transformer.models.remat import enable_remat
 from keras_transformer.models.reward import RewardConfig, RewardModel
 from keras_transformer.models.speech_to_text import Speech, SpeechConfig
@@ -65,6 +65,7 @@ __all__ = [
     "enable_lora",
     "enable_remat",
     "merged",
+    "narrowed",
     "resized",
     "widened",
     "with_classes",

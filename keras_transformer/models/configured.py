@@ -16,7 +16,8 @@ from keras_transformer.backend import (
     num_replicas,
 )
 from keras_transformer.backend.private import in_strategy, layers_inside
-from keras_transformer.config import Config, require
+from keras_transformer.config import BLOCKS, Config, require
+from keras_transformer.layers.blocks import WithBlocks, in_blocks
 from keras_transformer.layers.layer import replacing_weights
 from keras_transformer.layers.remainders import WithRemainder
 from keras_transformer.models.overview import Overview
@@ -97,6 +98,11 @@ class ConfiguredModel(WeightedSteps):
     def make_train_function(self, force: bool = False) -> Any:
         """Make the function that `fit` calls for each step."""
         reuse_memory()
+        if any(isinstance(x, WithBlocks) and x.bits for x in layers_inside(self)):
+            raise ValueError(
+                "a model with weights in blocks of 4 or 8 bits cannot be trained: load it with "
+                "precision='float32'"
+            )
         if self.train_function is None:
             copy_to_processes([*self.variables, *self.optimizer.variables])
             differ_by_process()
@@ -181,8 +187,11 @@ class ConfiguredModel(WeightedSteps):
         if isinstance(dtype, dict):
             dtype = keras.dtype_policies.deserialize(dtype)
         quantization, remainders = config.pop("quantization", None), config.pop("remainders", False)
-        model = cls(sizes, dtype=dtype, **config)
-        if quantization:
+        with in_blocks(quantization if quantization in BLOCKS else None):
+            model = cls(sizes, dtype=dtype, **config)
+        if quantization in BLOCKS:
+            model.quantization = quantization
+        elif quantization:
             model.quantize(quantization, remainders=remainders)
         return model
 

@@ -19,6 +19,7 @@ from keras_transformer.layers import (
 )
 from keras_transformer.layers.basic import Dense, SoftCap
 from keras_transformer.layers.layer import direct_calls
+from keras_transformer.layers.remainders import TokenTable
 from keras_transformer.models import uncached
 from keras_transformer.models.caches import following, with_room
 from keras_transformer.models.training_step import VocabularyModel
@@ -61,6 +62,7 @@ class DecoderOnly(VocabularyModel):
         output_layer = embedding.tokens
         if not tie_output:
             output_layer = Dense(config.vocab_size, use_bias=False, dtype=policy, name="output")
+            output_layer.least_bits = TokenTable.least_bits
         inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
         cap = SoftCap(logit_cap, dtype=policy, name="logit_cap") if logit_cap else None
         project = functools.partial(_project, embedding, None if tie_output else output_layer, cap)

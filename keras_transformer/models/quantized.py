@@ -1,23 +1,63 @@
-"""Models with 8-bit weights as float models, which compute faster on most machines."""
+"""Models with weights of 4 or 8 bits, made from float models or made float models."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import keras
 from keras import ops
 
 from keras_transformer.backend.private import layers_inside
+from keras_transformer.layers.blocks import WithBlocks
 from keras_transformer.layers.layer import skip_init
 from keras_transformer.models.configured import ConfiguredModel
 
 
-def widened(model: ConfiguredModel) -> ConfiguredModel:
-    """Return a float32 copy of a model whose weights are quantized to "int8".
+def blocks_of(model: keras.Model) -> dict[str, WithBlocks]:
+    """Return the layers with a matrix in blocks, by the path of the matrix in a float model."""
+    layers = layers_inside(model)
+    return {x.matrix_path: x for x in layers if isinstance(x, WithBlocks) and x.bits}
 
-    `save_folder` quantizes the copy's weights again when it writes them: rounding weights that are
-    rounded already changes them by a millionth at most.
+
+def assign_matrices(model: keras.Model, value_of: Callable[[str, tuple[int, ...]], Any]) -> None:
+    """Assign a model's weights one by one; those kept in blocks are rounded.
 
     Args:
-        model: A model with quantization "int8".
+        model: A model.
+        value_of: Function from the path and the shape of a weight in a float model to its value.
+    """
+    blocks = blocks_of(model)
+    for path, layer in blocks.items():
+        layer.set_matrix(value_of(path, layer.matrix_shape))
+    rounded = {id(x) for layer in blocks.values() for x in (layer.levels, layer.scales)}
+    for weight in model.weights:
+        if id(weight) not in rounded:
+            weight.assign(value_of(weight.path, tuple(weight.shape)))
+
+
+def narrowed(model: ConfiguredModel, mode: str) -> ConfiguredModel:
+    """Return a copy of a float model whose matrices are in blocks of 4 or 8 bits.
+
+    Args:
+        model: A model without quantization.
+        mode: One of `BLOCKS`.
+    """
+    with skip_init():
+        copy = type(model).from_config(model.get_config() | {"quantization": mode})
+    values = {weight.path: weight for weight in model.weights}
+    assign_matrices(copy, lambda path, _: values[path])
+    return copy
+
+
+def widened(model: ConfiguredModel) -> ConfiguredModel:
+    """Return a float32 copy of a model whose weights are quantized.
+
+    If they are so to "int8", `save_folder` quantizes the copy's weights again when it writes them:
+    rounding weights that are rounded already changes them by a millionth at most.
+
+    Args:
+        model: A model with quantization "int8" or one of `BLOCKS`.
     """
     config = dict(model.get_config())
     del config["quantization"]
@@ -29,9 +69,10 @@ def widened(model: ConfiguredModel) -> ConfiguredModel:
         if layer.quantization_mode == "int8":
             matrix = _matrix_of(layer)
             values[matrix.path] = _whole(layer, matrix)
+    values |= {path: layer.float_matrix() for path, layer in blocks_of(model).items()}
     for weight in copy.weights:
         weight.assign(values[weight.path])
-    copy.saved_quantization = "int8"
+    copy.saved_quantization = "int8" if model.quantization == "int8" else None
     return copy
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.config import require
+from keras_transformer.config import BLOCKS, require
 from keras_transformer.hub.gguf.container import SUFFIX
 from keras_transformer.saved.kinds import require_kind
 from keras_transformer.system.files import complete, read_json
@@ -22,7 +22,7 @@ QUALITY = "quality.json"  # a saved `translate.quality_estimation.QualityEstimat
 EMBEDDING = "embedding.safetensors"  # weights of a text embedder after the pooling
 FORMAT = 2
 FLOATS = ("float32", "bfloat16", "float16")
-PRECISIONS = (*FLOATS, "int8")
+PRECISIONS = (*FLOATS, "int8", *BLOCKS)
 
 
 def is_saved(folder: str | os.PathLike) -> bool:

@@ -10,9 +10,9 @@ from typing import Any
 import keras
 
 from keras_transformer.backend import is_strict, usable_precision
-from keras_transformer.config import require
+from keras_transformer.config import BLOCKS, require
 from keras_transformer.layers.layer import skip_init
-from keras_transformer.models import merged, widened
+from keras_transformer.models import merged, narrowed, widened
 from keras_transformer.saved.card import write_card
 from keras_transformer.saved.contents import (
     ADAPTER,
@@ -26,6 +26,7 @@ from keras_transformer.saved.contents import (
 )
 from keras_transformer.saved.model_files import facts_of, read_weights
 from keras_transformer.system.files import remove_stale, updating, write_json
+from keras_transformer.system.memory import return_memory
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.chat_template import FILE as TEMPLATE
 from keras_transformer.text.shortlist import FILE as SHORTLIST
@@ -105,7 +106,8 @@ def load_model(
         tokenizer: Its tokenizer; None: it has none.
         precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that type;
             "int8" for dense and token weights rounded to 8 bits with a remainder of 4 bits, and
-            arithmetic in float32; None: as saved. A type in which this machine is slower than in
+            arithmetic in float32; "q4" or "q8" for weights in blocks of 4 or 8 bits, which stay
+            so in memory; None: as saved. A type in which this machine is slower than in
             float32 becomes float32, with a warning. If `backend.is_strict`, it is used
             nevertheless, and "int8" multiplies in 8 bits.
 
@@ -116,7 +118,9 @@ def load_model(
     folder = Path(folder)
     if (tokenizer and tokenizer.fingerprint()) != config.get("tokenizer"):
         raise ValueError(f"the tokenizer in {folder} is not the one its model was trained with")
-    return in_precision(read_weights(folder, config), precision, folder)
+    model = in_precision(read_weights(folder, config), precision, folder)
+    return_memory()
+    return model
 
 
 def in_precision(
@@ -132,10 +136,16 @@ def in_precision(
     Raises:
         ValueError: If the model does not have such weights.
     """
-    if model.quantization not in ("int8", None):
+    if model.quantization in BLOCKS and precision in (model.quantization, None):
+        return model
+    if model.quantization not in ("int8", *BLOCKS, None):
         accepted = f"{model.quantization!r} or None: {source} has no other weights"
         require(precision in (model.quantization, None), "precision", precision, accepted)
         return model
+    if precision in BLOCKS:
+        return narrowed(widened(model) if model.quantization else model, str(precision))
+    if model.quantization in BLOCKS:
+        model = widened(model)
     if precision == "int8" or (precision is None and model.quantization):
         if not model.quantization:
             model.quantize("int8", remainders=True)

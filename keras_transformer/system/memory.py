@@ -34,3 +34,10 @@ def reuse_memory(of_any_size: bool = False) -> None:
         mallopt(_M_TOP_PAD, 64 << 20)
         if of_any_size:
             mallopt(_M_MMAP_MAX, 0)
+
+
+def return_memory() -> None:
+    """Return freed memory to the system, after a model was loaded. Does nothing without glibc."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL("libc.so.6").malloc_trim(0)

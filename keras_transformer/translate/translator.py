@@ -340,8 +340,8 @@ class Translator:
             precision: "float32", "bfloat16" or "float16": dtype of weights and arithmetic; if it
                 would be slower than float32 on this machine, float32 is used, with a warning.
                 "int8": each weight of dense layers and embeddings takes 8 bits, plus 4 bits for the
-                rounding error, in memory and when saved: 40 % of the size. Arithmetic is in
-                float32. None: as saved.
+                rounding error, when saved: 40 % of the size. Arithmetic is in float32. "q8" or
+                "q4": weights in blocks of 8 or 4 bits, in memory, too. None: as saved.
             source_language, target_language: See the class; None: as saved.
             engine: "keras", the model itself on the chosen backend; "ctranslate2", a C++ runtime
                 with the same results, which does not accept every option and converts the model

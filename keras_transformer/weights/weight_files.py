@@ -11,6 +11,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
+from keras_transformer.models.quantized import blocks_of
 from keras_transformer.system.files import replacing
 from keras_transformer.weights.values import METADATA, Values
 
@@ -20,11 +21,17 @@ WEIGHTS = "weights.safetensors"
 def weights_of(model: keras.Model) -> dict[str, np.ndarray]:
     """Return the weights by Keras path, such as "encoder/block_0/attention/output/kernel".
 
+    Matrices in blocks of 4 or 8 bits are returned in float32.
+
     Raises:
         ValueError: If two weights have the same path.
     """
     check_paths(model)
-    return {w.path: np.asarray(keras.ops.convert_to_numpy(w)) for w in model.weights}
+    blocks = blocks_of(model)
+    rounded = {id(x) for layer in blocks.values() for x in (layer.levels, layer.scales)}
+    floats = (weight for weight in model.weights if id(weight) not in rounded)
+    weights = {w.path: np.asarray(keras.ops.convert_to_numpy(w)) for w in floats}
+    return weights | {path: layer.float_matrix() for path, layer in blocks.items()}
 
 
 def check_paths(model: keras.Model) -> None:

@@ -77,6 +77,11 @@ def test_perplexity(pair):
 
     print(f"perplexity: {perplexity(logits):.3f}, of transformers {perplexity(expected):.3f}")
     assert perplexity(logits) == pytest.approx(perplexity(expected), rel=1e-4)
+    # The file's blocks: Q4_1, and Q8_0 of the token table.
+    small = load_pretrained(PATH, precision="q4")
+    assert {x.dtype for x in small.model.weights if len(x.shape) > 1} == {"uint8", "float16"}
+    logits = ops.convert_to_numpy(small.model({"token_ids": ids.astype("int32")}))
+    assert perplexity(logits) == pytest.approx(perplexity(expected), rel=1e-4)
 
 
 @pytest.mark.once("tokenizers have no backend")

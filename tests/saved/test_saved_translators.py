@@ -15,11 +15,13 @@ from keras import ops
 
 from keras_transformer.backend import precision as precision_module
 from keras_transformer.backend import usable_precision
-from keras_transformer.models import Transformer
+from keras_transformer.language.causal_lm import CausalLM
+from keras_transformer.models import LLaMA, LLaMAConfig, Transformer
 from keras_transformer.saved import folder as saved_module
 from keras_transformer.saved.description import describe
 from keras_transformer.saved.model_files import count_parameters
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.translate.translator import Translator
 from tests.backends import NEXT, cases
 from tests.small_translator import SHORT, TEXTS, WORDS, make
@@ -194,6 +196,31 @@ def test_load_in_another_precision(translator, saved, arithmetic):
     np.testing.assert_allclose(whole.score(TEXTS, TEXTS), scores, rtol=1e-5)
     with pytest.raises(ValueError, match="precision must be one of .* got 'int4'"):
         Translator.load(saved, precision="int4")
+
+
+@pytest.mark.once("products of blocks are computed under each in tests/layers")
+def test_precisions_in_blocks(randomize, tmp_path):
+    config = LLaMAConfig(vocab_size=60, d_model=64, d_ff=64, num_layers=1, num_heads=2)
+    tokenizer = TextTokenizer.train(["a few words"] * 4, "characters")
+    saved, small = tmp_path / "floats", tmp_path / "blocks"
+    CausalLM(randomize(LLaMA(config)), tokenizer).save(saved)
+    for first, second in (("q4", "q8"), ("int8", "q8")):
+        CausalLM.load(saved, first).save(small)
+        assert describe(small)["precision"] == first
+        # Tied or not, the table counts once, and a byte of levels as two weights.
+        assert count_parameters(small) < 1.1 * count_parameters(saved)
+        assert CausalLM.load(small).model.quantization == (first if first == "q4" else None)
+        model = CausalLM.load(small, second).model
+        assert model.quantization == second
+        whole = CausalLM.load(small, "float32").model
+        assert whole.quantization is whole.saved_quantization is None
+        np.testing.assert_allclose(
+            ops.convert_to_numpy(model({"token_ids": np.ones((1, 3), "int32")})),
+            ops.convert_to_numpy(whole({"token_ids": np.ones((1, 3), "int32")})),
+            atol=0.1,
+        )
+    with pytest.raises(ValueError, match="precision must be one of .*'q4', 'q8'.* got 'q5'"):
+        CausalLM.load(saved, "q5")
 
 
 @pytest.mark.once("products in 8 bits are computed under each in tests/layers")

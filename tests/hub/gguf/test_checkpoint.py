@@ -102,6 +102,8 @@ SCALES = {  # places of 16-bit floats in the blocks of types that `gguf` cannot 
     "IQ4_NL": (0,), "IQ4_XS": (0,),
 }  # fmt: skip
 
+IN_BLOCKS = {"Q4_0": "q4", "Q4_1": "q4", "Q8_0": "q8"}  # types whose numbers blocks can hold
+
 
 def quantized(kind, value, rng):
     """A matrix in blocks of a type: rounded, or random blocks with small scales."""
@@ -136,6 +138,13 @@ def test_quantized_types(name, tmp_path):
     logits = their_logits(expected, ids)
     np.testing.assert_allclose(logits_of(ours, ids), logits, atol=2e-4, rtol=1e-4)
     assert np.abs(logits).max() > 0.1
+    if name in IN_BLOCKS:
+        small = load_pretrained(path, precision=IN_BLOCKS[name])
+        small.save(tmp_path / "saved")
+        for model in (small.model, CausalLM.load(tmp_path / "saved").model):
+            assert model.quantization == IN_BLOCKS[name]
+            assert {x.dtype for x in model.weights if len(x.shape) > 1} == {"uint8", "float16"}
+            np.testing.assert_allclose(logits_of(model, ids), logits, atol=1e-2)
 
 
 def change(facts, tensors):
