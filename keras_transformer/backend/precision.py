@@ -80,7 +80,8 @@ def is_fast(dtype: str) -> bool:
 def at_least_float32(x: Any) -> Any:
     """Return x in float32, or unchanged if it is in float64."""
     # Not `keras.backend.result_type`: in Keras 3.15 that of float64 and float32 is float32.
-    is_wide = keras.backend.standardize_dtype(x.dtype) in ("float32", "float64")
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    is_wide = dtype == "float64" or (dtype == "float32" and ops.is_tensor(x))
     return x if is_wide else ops.cast(x, "float32")
 
 
