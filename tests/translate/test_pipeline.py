@@ -78,8 +78,8 @@ def test_a_text_translates_the_same_by_any_worker(translator, alone, monkeypatch
 
     monkeypatch.setattr(pipeline, "_hypotheses", of_this_thread)
     texts = 2 * TEXTS
-    found = translator.translate(texts, tokens_per_batch=32, **SHORT)
-    assert found == [alone[text] for text in texts]
+    translations = translator.translate(texts, tokens_per_batch=32, **SHORT)
+    assert translations == [alone[text] for text in texts]
     assert threading.current_thread() not in threads
     drawn = [translator.sample(TEXTS, seed=3, tokens_per_batch=n, **SHORT) for n in (32, 4096)]
     assert drawn[0] == drawn[1]

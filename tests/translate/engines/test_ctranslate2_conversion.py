@@ -11,9 +11,9 @@ pytestmark = pytest.mark.once("files, made of arrays")
 
 def test_weights_of_8_bits_are_converted(folder, tmp_path):
     Translator.load(folder, "int8").save(tmp_path / "small")
-    own = Translator.load(tmp_path / "small", "float32")
+    ours = Translator.load(tmp_path / "small", "float32")
     theirs = Translator.load(tmp_path / "small", engine="ctranslate2")
-    assert theirs.translate(TEXTS) == own.translate(TEXTS)
+    assert theirs.translate(TEXTS) == ours.translate(TEXTS)
 
 
 def test_what_cannot_be_converted(tokenizer, tmp_path):

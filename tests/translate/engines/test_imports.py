@@ -49,5 +49,5 @@ def test_a_saved_model(saved_model):
 
 def test_the_default_engine(folder):
     others = {"torch", "jax", "tensorflow"} - {BACKEND}
-    found = imported(folder)
-    assert found >= {"keras", BACKEND} and not found & {*others, "transformers", "ctranslate2"}
+    names = imported(folder)
+    assert names >= {"keras", BACKEND} and not names & {*others, "transformers", "ctranslate2"}
