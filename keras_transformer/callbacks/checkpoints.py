@@ -63,6 +63,8 @@ class Checkpoints(keras.callbacks.Callback):
             never.
         mode: Whether a higher ("max") or a lower ("min") value is better.
         run: Plain values that identify the run; the checkpoints of another run are rejected.
+        defaults: Values of `run` where the checkpoints name none, since an older version wrote
+            them.
         every: Batches between two saves inside an epoch, from which a killed run resumes; None:
             the state is saved only at the ends of epochs and where a run is stopped.
         log: CSV file to write the history to, a row for each epoch; it is rewritten with each
@@ -89,6 +91,7 @@ class Checkpoints(keras.callbacks.Callback):
         patience: int | None = None,
         mode: str = "min",
         run: dict[str, Any] | None = None,
+        defaults: dict[str, Any] | None = None,
         every: int | None = None,
         log: str | os.PathLike | None = None,
     ):
@@ -109,7 +112,8 @@ class Checkpoints(keras.callbacks.Callback):
         self._step, self._seconds = 0, 0.0  # of the unfinished epoch, from its checkpoint
         if checkpoint := latest(self.folder):
             state = read_state(checkpoint)
-            _same_run(self.folder, state["run"], self.run)
+            older = {k: v for k, v in (defaults or {}).items() if k in self.run}
+            _same_run(self.folder, older | state["run"], self.run)
             self.history = state["history"]
             self._step, self._seconds = state.get("step", 0), state.get("seconds", 0.0)
             if patience is not None and not all(monitor in logs for logs in self.history):

@@ -7,7 +7,6 @@ import hashlib
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import keras
 
@@ -39,10 +38,6 @@ OF_A_RUN = (CHECKPOINTS, LOG, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METR
 # Options that a resumed run may change; with others changed, it is a different run.
 NOT_THE_RUN: tuple[str, ...] = ("epochs", "patience", "bleu_every", "average_last", "beam_size")
 NOT_THE_RUN += ("length_penalty", "checkpoint_every", "distribution", "remat")
-# Options, with their defaults, that checkpoints of older versions lack.
-ADDED: dict[str, Any] = {"r_drop": 0.0, "clip_norm": None, "weight_decay": 0.0, "ema_decay": 0.0}
-ADDED |= {"corpora": [], "temperature": 1.0, "inline_terms": 0.0, "context_sentences": 0}
-ADDED |= {"noise": 0.0}
 
 
 @run_into(lambda arguments: Path("saved_models") / Path(arguments["recipe"]).stem, joins=True)
@@ -210,7 +205,6 @@ def _model(options, setup, total_steps):
 def _checkpoints(options, folder, setup, count, total_steps, team):
     """Return the checkpoints of this run; those of a different run raise an error."""
     run = {k: v for k, v in options.to_dict().items() if k not in NOT_THE_RUN}
-    run = {k: v for k, v in run.items() if k not in ADDED or v != ADDED[k]}
     run |= {"pairs": count, "tokenizer": setup.tokenizer.fingerprint()}
     run |= {"backend": keras.backend.backend(), "total_steps": total_steps}
     run |= {"starts": setup.start is not None, "languages": list(setup.languages)}
@@ -221,6 +215,7 @@ def _checkpoints(options, folder, setup, count, total_steps, team):
         patience=options.patience,
         mode="max" if options.monitor == "val_bleu" else "min",
         run=run,
+        defaults=type(options)().to_dict(),
         every=options.checkpoint_every or None,
         log=folder / LOG,
     )

@@ -164,6 +164,16 @@ def test_more_steps_of_a_learning_rate_that_decays_are_refused_with_advice(tmp_p
 
 
 @pytest.mark.once("files, counts and texts: no tensor differs")
+def test_an_option_that_older_checkpoints_lack_had_its_default(tmp_path):
+    state = {"run": {"seed": 0}, "history": [{"loss": 1.0}]}
+    write_json(tmp_path / "epoch-0001" / "state.json", state)
+    defaults = {"noise": 0.0, "seed": 3, "epochs": 5}
+    assert Checkpoints(tmp_path, run={"seed": 0, "noise": 0.0}, defaults=defaults).epoch == 1
+    with pytest.raises(ValueError, match=r"another run \(noise: 0.0 before, 0.1 now\)"):
+        Checkpoints(tmp_path, run={"seed": 0, "noise": 0.1}, defaults=defaults)
+
+
+@pytest.mark.once("files, counts and texts: no tensor differs")
 def test_where_a_run_was_stopped_is_known_and_what_is_overtaken_is_not_taken(tmp_path, data):
     run = {"seed": 0}
     state = {"run": run, "history": [{"loss": 1.0}], "step": 2}
