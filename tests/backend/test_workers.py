@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from keras_transformer.backend import BACKEND, by_workers, num_workers, workers
+from keras_transformer.backend import by_workers, num_workers, workers
 from keras_transformer.system.interruption import GivenUpError, check, given_up_if
 
 
@@ -41,28 +41,8 @@ def test_a_thread_is_interrupted_as_its_caller_is():
         by_workers(lambda _: check(), range(3), 3)
 
 
-@pytest.mark.skipif(BACKEND != "torch", reason="the threads of other backends are shared")
-def test_each_thread_computes_alone_and_the_number_comes_back():
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        assert num_workers() == 2
-        assert by_workers(lambda _: torch.get_num_threads(), range(4), 2) == [1] * 4
-        assert torch.get_num_threads() == 2
-        later = []
-        thread = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
-        thread.start()
-        thread.join()
-        assert later == [2]
-    finally:
-        torch.set_num_threads(before)
-
-
 def test_the_number_of_threads_is_that_of_the_environment(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    if BACKEND != "torch":  # PyTorch reads it once
-        assert num_workers() == 5
+    assert num_workers() == 5
     monkeypatch.setattr(workers, "count_gpus", lambda: 1)
     assert num_workers() == 1

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import sys
+import threading
 import warnings
 import zipfile
 from collections.abc import Callable, Sequence
@@ -96,8 +97,14 @@ class Packages:
             os.utime(path)  # the packages that were not used for the longest time are removed first
             keep_newest(self._folder.glob("*.pt2"), MOST_CACHED)
 
+        # The code holds Python's lock while it waits for a call in another thread, which needs the
+        # lock to end.
+        alone = threading.Lock()
+
         def call(leaves, weights=weights):  # referenced here, because the code does not keep them
-            return run([x if type(x) is torch.Tensor else _carrier(x) for x in leaves])
+            leaves = [x if type(x) is torch.Tensor else _carrier(x) for x in leaves]
+            with alone:
+                return run(leaves)
 
         return call
 

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_transformer.backend import num_workers, packages, portable, row_loop, without_gradients
+from keras_transformer.backend import packages, portable, row_loop, without_gradients
 from keras_transformer.config import require
 from keras_transformer.models import EncoderDecoder
 from keras_transformer.running.runner import Runner
@@ -60,7 +60,6 @@ class _Ahead(Runner):
         self._packages = packages
         self._first: tuple[Hashable, Callable] | None = None
         self._compiling = threading.Lock()
-        self.workers = num_workers()
 
     def search(
         self, model: keras.Model, key: Hashable, begin: Callable, arguments: Any, varying: Any = ()

@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import threading
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,6 +61,21 @@ def test_texts_of_any_number_and_length(compiled, ours, no_compiler):
     assert [compiled.translate([text])[0] for text in TEXTS] == expected
     assert compiled.translate(TEXTS, tokens_per_batch=20) == expected
     assert compiled.translate([]) == [] and compiled.translate(["", " "]) == ["", ""]
+
+
+def test_texts_in_several_threads(compiled, ours, no_compiler):
+    expected = ours.translate(TEXTS)
+    results = []
+
+    def work():
+        results.append(compiled.translate(TEXTS))
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert results == [expected] * 4
 
 
 def test_packages_share_their_weights(compiled, cache):
