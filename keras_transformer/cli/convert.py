@@ -87,7 +87,7 @@ OPTIONS = {
     ),
     Format.HUGGING_FACE: (),
     Format.CTRANSLATE2: ("quantization",),
-    Format.MARIAN: (),
+    Format.MARIAN: ("quantization",),
     Format.ONNX: ("source_language", "target_language"),
     Format.GGUF: ("quantization",),
 }  # fmt: skip
@@ -127,8 +127,8 @@ def export(
     quantization: Annotated[
         str | None,
         typer.Option(
-            help="Type of the weights: for CTranslate2, such as int8  [default: float32]; for gguf "
-            "F16, Q8_0 or F32  [default: F16]."
+            help="Type of the weights: for CTranslate2, such as int8  [default: float32]; for "
+            "Marian intgemm8  [default: float32]; for gguf F16, Q8_0 or F32  [default: F16]."
         ),
     ] = None,
     overwrite: Annotated[

@@ -9,8 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.config import require
+from keras_transformer.hub.marian.binary import write_binary
 from keras_transformer.hub.marian.layout import NEW
-from keras_transformer.hub.marian.outgoing import LENGTHS, arrays_of, kind_of, options_of
+from keras_transformer.hub.marian.outgoing import (
+    LENGTHS,
+    OURS,
+    arrays_of,
+    kernels,
+    kind_of,
+    options_of,
+)
 from keras_transformer.hub.marian.shortlists import write_shortlist
 from keras_transformer.search import without_protection
 from keras_transformer.system.files import check_free, replacing
@@ -18,10 +26,17 @@ from keras_transformer.text import SentencePieceTokenizer, Tokenizer
 from keras_transformer.translate.translator import Translator
 from keras_transformer.weights import weights_of
 
-MODEL, DECODER, SHORTLIST = "model.npz", "decoder.yml", "shortlist.bin"
+QUANTIZATIONS = ("intgemm8",)
+MODEL, QUANTIZED, DECODER, SHORTLIST = "model.npz", "model.bin", "decoder.yml", "shortlist.bin"
 
 
-def marian(folder: str | os.PathLike, out: str | os.PathLike, *, overwrite: bool = False) -> Path:
+def marian(
+    folder: str | os.PathLike,
+    out: str | os.PathLike,
+    *,
+    quantization: str | None = None,
+    overwrite: bool = False,
+) -> Path:
     """Write a model folder for Marian: model, vocabularies, `decoder.yml`, and a shortlist if any.
 
     ```python
@@ -29,30 +44,37 @@ def marian(folder: str | os.PathLike, out: str | os.PathLike, *, overwrite: bool
     # in a shell: marian-decoder -c served/grammar/decoder.yml < english.txt > german.txt
     ```
 
-    Marian has no language option: the texts must begin with the tags that the tokenizer would add.
-    A model with Marian's sinusoids that begins with zeros, such as OPUS-MT's, is written as Marian
-    writes it. All others need Marian 1.12 (`pymarian`) and batches of one text, `mini-batch: 1`
-    in `decoder.yml`: its newer layers do not mask padding in all batches. Vocabularies are SentencePiece
-    models (`.spm`), or lists of pieces (`.yml`) where the ids are not those of a SentencePiece
-    model; then the texts must be cut into pieces first.
+    Marian adds no tags: a text must begin with those that the tokenizer would add. A model with
+    Marian's sinusoids whose BOS is a vector of zeros, such as one of OPUS-MT, is written as Marian
+    does. Others need Marian 1.12 or later (`pymarian`), whose newer layers do not mask padding in
+    all batches: `decoder.yml` asks for `mini-batch: 1`. The vocabularies are SentencePiece models
+    (`.spm`); or lists of pieces (`.yml`), if ids are not those of a SentencePiece model. For lists,
+    texts must be cut into pieces first.
 
     Args:
         folder: A folder written by `Translator.save`.
         out: The folder to write.
+        quantization: Type of the weights, "intgemm8" (in `model.bin`); None: float32.
         overwrite: Whether to replace `out` if it exists.
 
     Returns:
         The path `out`.
 
     Raises:
-        ValueError: If `folder` is not a saved translator, or Marian cannot hold its model or its
-            tokenizer; the message names what it cannot.
+        ValueError: If `folder` is not a saved translator, the quantization is unknown, or Marian
+            cannot hold the model or the tokenizer; the message names what it cannot.
         FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
     """
+    accepted = f"one of {QUANTIZATIONS} or None"
+    require(quantization in (*QUANTIZATIONS, None), "quantization", quantization, accepted)
     out = Path(out)
     check_free(out, overwrite)
     translator = Translator.load(folder, precision="float32")
-    config, tokenizer, search = translator.model.config, translator.tokenizer, translator.options({})
+    config, tokenizer, search = (
+        translator.model.config,
+        translator.tokenizer,
+        translator.options({}),
+    )
     options_of(config)
     without_protection(translator.search)
     first = search.forced_first or tokenizer.target_frame.before
@@ -60,10 +82,15 @@ def marian(folder: str | os.PathLike, out: str | os.PathLike, *, overwrite: bool
     weights = weights_of(translator.model)
     with replacing(out, lose_others=False) as temporary:
         temporary.mkdir()
-        np.savez(temporary / MODEL, **arrays_of(config, weights))
+        arrays, model = arrays_of(config, weights), QUANTIZED if quantization else MODEL
+        if quantization:
+            arrays = {x: y for x, y in arrays.items() if not x.startswith(OURS)}
+            write_binary(temporary / model, arrays, kernels(config, weights))
+        else:
+            np.savez(temporary / model, **arrays)
         options = {
             "relative-paths": True,
-            "models": [MODEL],
+            "models": [model],
             "vocabs": _write_vocabularies(temporary, tokenizer),
             "beam-size": search.beam_size,
             "normalize": search.length_penalty,
@@ -89,7 +116,9 @@ def _write_vocabularies(out: Path, tokenizer: Tokenizer) -> list[str]:
     sides = ("source", "target")
     is_spm = isinstance(tokenizer, SentencePieceTokenizer)
     for side in sides:
-        if (model := getattr(tokenizer, f"{side}_model", None)) and not (is_spm and tokenizer.shared):
+        if (model := getattr(tokenizer, f"{side}_model", None)) and not (
+            is_spm and tokenizer.shared
+        ):
             (out / f"{side}.spm").write_bytes(model)
     if is_spm and tokenizer.shared:
         (out / "vocab.spm").write_bytes(tokenizer.source_model)

@@ -95,6 +95,13 @@ _PARTS = {
     "feed_forward": {"hidden": "1", "output": "2"},
 }
 
+_LEGACY_BLOCKS = {"attention": "self", "self_attention": "self", "cross_attention": "context"}
+_NEW_BLOCKS = {
+    "attention": ("selfAttentionBlock", "selfAttention"),
+    "self_attention": ("autoRegressiveBlock", "selfAttention"),
+    "cross_attention": ("crossAttentionBlock", "crossAttention"),
+}
+
 
 def _blocks(config):
     """Yield (stack, number, names of its sub-layers) of each block."""
@@ -113,10 +120,9 @@ class _Legacy:
     """Names of the arrays that Marian's training writes."""
 
     rank = 2  # axes of biases and norms
-    _blocks = {"attention": "self", "self_attention": "self", "cross_attention": "context"}
 
     def part(self, stack, number, block, part):
-        return f"{stack}_l{number + 1}_{self._blocks.get(block, 'ffn')}_{part}"
+        return f"{stack}_l{number + 1}_{_LEGACY_BLOCKS.get(block, 'ffn')}_{part}"
 
     def norm(self, stack, number, block, norm_first):
         end = "ffn" if block == "feed_forward" else "Wo"
@@ -133,11 +139,6 @@ class _New:
     """Names of the arrays in the layers of `type: transformer-new`."""
 
     rank = 1
-    _blocks = {
-        "attention": ("selfAttentionBlock", "selfAttention"),
-        "self_attention": ("autoRegressiveBlock", "selfAttention"),
-        "cross_attention": ("crossAttentionBlock", "crossAttention"),
-    }
 
     def __init__(self, config):
         # Marian joins ReLU, the dense layer before it and dropout; other activations are layers.
@@ -150,11 +151,11 @@ class _New:
         layer = self._layer(stack, number)
         if block == "feed_forward":
             return f"{layer}->filterBlock->layers->{self._feed_forward[end]}->{weight}"
-        outer, inner = self._blocks[block]
+        outer, inner = _NEW_BLOCKS[block]
         return f"{layer}->{outer}->{inner}->{end}Proj->{weight}"
 
     def norm(self, stack, number, block, norm_first):
-        outer = self._blocks.get(block, ("filterBlock",))[0]
+        outer = _NEW_BLOCKS.get(block, ("filterBlock",))[0]
         place = "preprocessor" if norm_first else "postprocessor"
         return self._named(f"{self._layer(stack, number)}->{outer}->{place}")
 

@@ -90,9 +90,7 @@ def arrays_of(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> A
     arrays: Arrays = {}
     for place in layout(config, kind):
         arrays |= _put(config, place, weights[place.path])
-    bias = arrays.setdefault(
-        _OUTPUT_BIAS, np.zeros((1, config.target_vocab_size), "float32")
-    )
+    bias = arrays.setdefault(_OUTPUT_BIAS, np.zeros((1, config.target_vocab_size), "float32"))
     bias[:, list({config.pad_id, config.bos_id} - {*config.eos_ids})] = NEVER
     if kind == NEW:
         arrays |= _positions(config, weights)
@@ -108,6 +106,12 @@ def arrays_of(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> A
             is_small = np.abs(rest.astype("int64")).max() < 128
             arrays[f"{REST}{path}"] = rest.astype("int8") if is_small else rest
     return {name: np.ascontiguousarray(value) for name, value in arrays.items()}
+
+
+def kernels(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> list[str]:
+    """Return the names of Marian's arrays that are matrices of dense layers."""
+    places = layout(config, kind_of(config, weights))
+    return [name for x in places if x.path.endswith("/kernel") for name in x.names]
 
 
 def restored(arrays: Mapping[str, np.ndarray]) -> tuple[TransformerConfig, Arrays]:

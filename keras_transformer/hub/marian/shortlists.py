@@ -60,9 +60,7 @@ def read_shortlist(
     return Shortlist(candidates, common, tokenizer.fingerprint())
 
 
-def write_shortlist(
-    path: str | os.PathLike, shortlist: Shortlist, tokenizer: Tokenizer
-) -> None:
+def write_shortlist(path: str | os.PathLike, shortlist: Shortlist, tokenizer: Tokenizer) -> None:
     """Write a shortlist in Marian's binary form.
 
     Marian can allow only the first ids of the vocabulary to every source. The frequent ids of ours
