@@ -76,6 +76,9 @@ def marian(
         translator.options({}),
     )
     options_of(config)
+    for name in ("d_model", "d_ff", "decoder_d_ff") if quantization else ():
+        size = getattr(config, name) or config.d_ff
+        require(size % 64 == 0, name, size, "a multiple of 64 for intgemm8")
     without_protection(translator.search)
     first = search.forced_first or tokenizer.target_frame.before
     require(not first, "first tokens of a translation", first, "none for Marian")

@@ -38,9 +38,14 @@ def kind_of(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> str
     """Return the kind of Marian's layers that can hold a model: `LEGACY` if possible, else `NEW`.
 
     The legacy layers have Marian's sinusoids, and begin each translation with a vector of zeros.
+    With pre-norm, they leave out a norm of the decoder's keys and values after the first position.
     """
-    is_legacy = config.positions == "sinusoidal_tensor2tensor" and config.scale_embeddings
-    is_legacy &= config.epsilon == EPSILON[LEGACY] and config.position_offset == 0
+    is_legacy = not config.norm_first and config.positions == "sinusoidal_tensor2tensor"
+    is_legacy &= (
+        config.scale_embeddings
+        and config.epsilon == EPSILON[LEGACY]
+        and config.position_offset == 0
+    )
     return LEGACY if is_legacy and not weights[TARGET][config.bos_id].any() else NEW
 
 

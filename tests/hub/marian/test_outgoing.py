@@ -22,7 +22,6 @@ CONFIGS = {
     "unscaled": dict(scale_embeddings=False, positions="learned", position_offset=2),
     "unpositioned": dict(positions="none", norm_first=True),
     "legacy": LEGACY,
-    "legacy, pre-norm": dict(norm_first=True, **LEGACY),
 }
 
 
@@ -70,6 +69,7 @@ def test_legacy_layers():
     assert arrays["decoder_ff_logit_out_b"].argsort().tolist()[0][:2] == [0, 2]  # padding and BOS
     assert {"decoder_l1_context_Wo_ln_scale", "encoder_l1_ffn_ffn_ln_bias"} < arrays.keys()
     assert "encoder_l1_self_Wq" in kernels(config, weights) and len(kernels(config, weights)) == 32
+    assert kind_of(config_of(norm_first=True, **LEGACY), weights) == "transformer-new"
     weights["target_embedding/tokens/embeddings"][config.bos_id] = 1
     assert kind_of(config, weights) == "transformer-new"
     assert kind_of(config_of(epsilon=1e-5, **LEGACY), weights) == "transformer-new"
