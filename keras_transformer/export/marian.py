@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -85,7 +86,8 @@ def marian(
     weights = weights_of(translator.model)
     with replacing(out, lose_others=False) as temporary:
         temporary.mkdir()
-        arrays, model = arrays_of(config, weights), QUANTIZED if quantization else MODEL
+        arrays: dict[str, Any] = arrays_of(config, weights)
+        model = QUANTIZED if quantization else MODEL
         if quantization:
             arrays = {x: y for x, y in arrays.items() if not x.startswith(OURS)}
             write_binary(temporary / model, arrays, kernels(config, weights))
@@ -116,17 +118,14 @@ def marian(
 
 def _write_vocabularies(out: Path, tokenizer: Tokenizer) -> list[str]:
     """Write the vocabularies and return the names of the source's and the target's file."""
-    sides = ("source", "target")
-    is_spm = isinstance(tokenizer, SentencePieceTokenizer)
-    for side in sides:
-        if (model := getattr(tokenizer, f"{side}_model", None)) and not (
-            is_spm and tokenizer.shared
-        ):
-            (out / f"{side}.spm").write_bytes(model)
-    if is_spm and tokenizer.shared:
+    if isinstance(tokenizer, SentencePieceTokenizer) and tokenizer.shared:
         (out / "vocab.spm").write_bytes(tokenizer.source_model)
         return ["vocab.spm", "vocab.spm"]
-    if is_spm:
+    sides = ("source", "target")
+    for side in sides:
+        if model := getattr(tokenizer, f"{side}_model", None):
+            (out / f"{side}.spm").write_bytes(model)
+    if isinstance(tokenizer, SentencePieceTokenizer):
         return ["source.spm", "target.spm"]
     for side in sides:
         pieces = tokenizer.pieces_of(side)
