@@ -29,7 +29,6 @@ from pathlib import Path
 
 from benchmarks import contest
 from benchmarks.contest import Contestant
-from benchmarks.marian_program import FLAVOR
 from benchmarks.train import BACKENDS
 
 
@@ -72,7 +71,7 @@ CONTESTANTS = {
                 ("float32", "int8"),
                 BACKENDS["torch"],
             ),
-            "pymarian": ("pymarian", ("float32", "int8"), BACKENDS["torch"] | FLAVOR),
+            "pymarian": ("pymarian", ("float32", "int8"), BACKENDS["torch"]),
             "ours-inductor": ("ours_inductor", ("float32",), BACKENDS["torch"]),
             "transformers": (
                 "transformers",

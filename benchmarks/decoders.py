@@ -6,8 +6,6 @@ whether to translate one by one, and the precision, where there is a choice.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -137,38 +135,35 @@ def pymarian(
     precision: str,
     batch_size: int = 32,
 ) -> tuple[Callable, dict]:
-    """A contestant: Marian, the program, with our weights; it needs `marian_program.FLAVOR`."""
+    """A contestant: Marian, the program, with our weights; they have one vocabulary."""
     import pymarian
 
-    tokenizer, config, weights = _model(folder)
-    pieces = tokenizer.pieces_of("target")
-    numbers = {piece: number for number, piece in enumerate(pieces)}
-    room = Path(_room())
-    vocabulary, model = room / "vocabulary.yml", room / "model.npz"
-    marian_program.write_vocabulary(vocabulary, pieces)
-    marian_program.write_model(model, config, weights)
-    if precision == "int8":
-        kind = "avx512" if "avx512f" in machine.processor()[1] else "avx2"
-        source, model = model, room / "model.bin"
-        command = ["-m", "pymarian", "convert", "--from", source, "--to", model]
-        subprocess.run([sys.executable, *command, "--gemm-type", f"packed8{kind}"], check=True)
+    import keras_transformer.export
+
+    quantization = "intgemm8" if precision == "int8" else None
+    served = keras_transformer.export.marian(
+        folder, Path(_room(), "served"), quantization=quantization
+    )
+    tokenizer, _, _ = _model(folder)
+    pieces = tokenizer.pieces_of("source")
     longest = max(map(len, tokenizer.encode_source(lines)))
+    (model,) = served.glob("model.*")
     model = pymarian.Translator(
-        models=model, vocabs=[vocabulary, vocabulary], cpu_threads=machine.count_threads(),
+        models=model, vocabs=[served / "vocab.spm"] * 2, cpu_threads=machine.count_threads(),
         beam_size=beam_size, mini_batch=batch_size, maxi_batch=len(lines), maxi_batch_sort="none",
         max_length_factor=1 + ROOM / longest, quiet=True, quiet_translation=True,
+        no_spm_encode=True, allow_unk=True, allow_special=True,
     )  # fmt: skip
 
     def translate(lines):
-        ids = tokenizer.encode_source(lines)
-        rows, places = marian_program.rows_of(ids, batch_size)
+        rows, places = marian_program.rows_of(tokenizer.encode_source(lines), batch_size)
         # Marian adds EOS, the last of our ids, by itself.
         outputs = model.translate([" ".join(pieces[i] for i in row[:-1]) for row in rows])
-        translated = [""] * len(ids)
+        translated = [""] * len(lines)
         for place, output in zip(places, outputs, strict=True):
             if place is not None:
                 translated[place] = output
-        return tokenizer.decode_target([[numbers[x] for x in row.split()] for row in translated])
+        return translated
 
     return _contestant(translate, lines, one_by_one)
 

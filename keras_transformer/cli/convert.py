@@ -73,6 +73,7 @@ class Format(enum.StrEnum):
     SAVED_MODEL = "saved-model"
     HUGGING_FACE = "hugging-face"
     CTRANSLATE2 = "ctranslate2"
+    MARIAN = "marian"
     ONNX = "onnx"
     GGUF = "gguf"
 
@@ -86,6 +87,7 @@ OPTIONS = {
     ),
     Format.HUGGING_FACE: (),
     Format.CTRANSLATE2: ("quantization",),
+    Format.MARIAN: ("quantization",),
     Format.ONNX: ("source_language", "target_language"),
     Format.GGUF: ("quantization",),
 }  # fmt: skip
@@ -105,7 +107,8 @@ def export(
         Format,
         typer.Option(
             "--format",
-            help="For TensorFlow Serving, transformers, CTranslate2, ONNX Runtime or llama.cpp.",
+            help="For TensorFlow Serving, transformers, CTranslate2, Marian, ONNX Runtime or "
+            "llama.cpp.",
         ),
     ] = Format.SAVED_MODEL,
     version: Annotated[
@@ -124,8 +127,8 @@ def export(
     quantization: Annotated[
         str | None,
         typer.Option(
-            help="Type of the weights: for CTranslate2, such as int8  [default: float32]; for gguf "
-            "F16, Q8_0 or F32  [default: F16]."
+            help="Type of the weights: for CTranslate2, such as int8  [default: float32]; for "
+            "Marian intgemm8  [default: float32]; for gguf F16, Q8_0 or F32  [default: F16]."
         ),
     ] = None,
     overwrite: Annotated[
@@ -149,7 +152,14 @@ def export(
             --quantization int8
         keras-transformer export saved_models/assistant assistant.gguf --format gguf
     """
-    from keras_transformer.export import ctranslate2, gguf, hugging_face, onnx, saved_model
+    from keras_transformer.export import (
+        ctranslate2,
+        gguf,
+        hugging_face,
+        marian,
+        onnx,
+        saved_model,
+    )
 
     options = {
         name: value
@@ -167,6 +177,7 @@ def export(
         Format.SAVED_MODEL: saved_model,
         Format.HUGGING_FACE: hugging_face,
         Format.CTRANSLATE2: ctranslate2,
+        Format.MARIAN: marian,
         Format.ONNX: onnx,
         Format.GGUF: gguf,
     }

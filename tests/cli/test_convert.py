@@ -53,7 +53,7 @@ def test_export_hands_its_options_on(run, folder, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("name", ["hugging-face", "ctranslate2", "onnx", "gguf"])
+@pytest.mark.parametrize("name", ["hugging-face", "ctranslate2", "marian", "onnx", "gguf"])
 def test_export_in_another_format(run, folder, monkeypatch, name):
     calls = []
     exporter = f"keras_transformer.export.{name.replace('-', '_')}"

@@ -1,0 +1,137 @@
+"""Export of a translator to Marian, a C++ program that trains and translates."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.config import require
+from keras_transformer.hub.marian.binary import write_binary
+from keras_transformer.hub.marian.layout import NEW
+from keras_transformer.hub.marian.outgoing import (
+    LENGTHS,
+    OURS,
+    arrays_of,
+    kernels,
+    kind_of,
+    options_of,
+)
+from keras_transformer.hub.marian.shortlists import write_shortlist
+from keras_transformer.search import without_protection
+from keras_transformer.system.files import check_free, replacing
+from keras_transformer.text import SentencePieceTokenizer, Tokenizer
+from keras_transformer.translate.translator import Translator
+from keras_transformer.weights import weights_of
+
+QUANTIZATIONS = ("intgemm8",)
+MODEL, QUANTIZED, DECODER, SHORTLIST = "model.npz", "model.bin", "decoder.yml", "shortlist.bin"
+
+
+def marian(
+    folder: str | os.PathLike,
+    out: str | os.PathLike,
+    *,
+    quantization: str | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write a model folder for Marian: model, vocabularies, `decoder.yml`, and a shortlist if any.
+
+    ```python
+    export.marian("saved_models/grammar", "served/grammar")
+    # in a shell: marian-decoder -c served/grammar/decoder.yml < english.txt > german.txt
+    ```
+
+    Marian adds no tags: a text must begin with those that the tokenizer would add. A model with
+    Marian's sinusoids whose BOS is a vector of zeros, such as one of OPUS-MT, is written as Marian
+    does. Others need Marian 1.12 or later (`pymarian`), whose newer layers do not mask padding in
+    all batches: `decoder.yml` asks for `mini-batch: 1`. The vocabularies are SentencePiece models
+    (`.spm`); or lists of pieces (`.yml`), if ids are not those of a SentencePiece model. For lists,
+    texts must be cut into pieces first.
+
+    Args:
+        folder: A folder written by `Translator.save`.
+        out: The folder to write.
+        quantization: Type of the weights, "intgemm8" (in `model.bin`); None: float32.
+        overwrite: Whether to replace `out` if it exists.
+
+    Returns:
+        The path `out`.
+
+    Raises:
+        ValueError: If `folder` is not a saved translator, the quantization is unknown, or Marian
+            cannot hold the model or the tokenizer; the message names what it cannot.
+        FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
+    """
+    accepted = f"one of {QUANTIZATIONS} or None"
+    require(quantization in (*QUANTIZATIONS, None), "quantization", quantization, accepted)
+    out = Path(out)
+    check_free(out, overwrite)
+    translator = Translator.load(folder, precision="float32")
+    config, tokenizer, search = (
+        translator.model.config,
+        translator.tokenizer,
+        translator.options({}),
+    )
+    options_of(config)
+    for name in ("d_model", "d_ff", "decoder_d_ff") if quantization else ():
+        size = getattr(config, name) or config.d_ff
+        require(size % 64 == 0, name, size, "a multiple of 64 for intgemm8")
+    without_protection(translator.search)
+    first = search.forced_first or tokenizer.target_frame.before
+    require(not first, "first tokens of a translation", first, "none for Marian")
+    weights = weights_of(translator.model)
+    with replacing(out, lose_others=False) as temporary:
+        temporary.mkdir()
+        arrays: dict[str, Any] = arrays_of(config, weights)
+        model = QUANTIZED if quantization else MODEL
+        if quantization:
+            arrays = {x: y for x, y in arrays.items() if not x.startswith(OURS)}
+            write_binary(temporary / model, arrays, kernels(config, weights))
+        else:
+            np.savez(temporary / model, **arrays)
+        options = {
+            "relative-paths": True,
+            "models": [model],
+            "vocabs": _write_vocabularies(temporary, tokenizer),
+            "beam-size": search.beam_size,
+            "normalize": search.length_penalty,
+            "max-length": config.max_length,
+            "max-length-crop": True,
+            "max-length-factor": LENGTHS,
+            "allow-unk": True,
+            "allow-special": True,
+        }
+        if kind_of(config, weights) == NEW:
+            options["mini-batch"] = 1
+        if translator.shortlist is not None:
+            write_shortlist(temporary / SHORTLIST, translator.shortlist, tokenizer)
+            if search.shortlist:
+                options["shortlist"] = [SHORTLIST]
+        lines = [f"{name}: {json.dumps(value)}\n" for name, value in options.items()]
+        (temporary / DECODER).write_text("".join(lines), "utf-8")
+    return out
+
+
+def _write_vocabularies(out: Path, tokenizer: Tokenizer) -> list[str]:
+    """Write the vocabularies and return the names of the source's and the target's file."""
+    if isinstance(tokenizer, SentencePieceTokenizer) and tokenizer.shared:
+        (out / "vocab.spm").write_bytes(tokenizer.source_model)
+        return ["vocab.spm", "vocab.spm"]
+    sides = ("source", "target")
+    for side in sides:
+        if model := getattr(tokenizer, f"{side}_model", None):
+            (out / f"{side}.spm").write_bytes(model)
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        return ["source.spm", "target.spm"]
+    for side in sides:
+        pieces = tokenizer.pieces_of(side)
+        for name, number in (("</s>", tokenizer.eos_id), ("<unk>", tokenizer.unk_id)):
+            is_there = number is not None and pieces[number] == name
+            require(is_there, f"id of {name}", number, "in the vocabulary, for Marian")
+        text = json.dumps({piece: i for i, piece in enumerate(pieces)}, ensure_ascii=False)
+        (out / f"{side}.yml").write_text(text, "utf-8")
+    return ["source.yml", "target.yml"]

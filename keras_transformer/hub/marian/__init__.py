@@ -1,0 +1,1 @@
+"""Models, weights and shortlists in the formats of Marian, the C++ program."""

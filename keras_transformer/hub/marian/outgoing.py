@@ -1,0 +1,219 @@
+"""Our translators' weights as arrays of a Marian model, and back without any loss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.config import SINUSOIDS, TransformerConfig, require
+from keras_transformer.hub.marian.layout import (
+    EPSILON,
+    LEGACY,
+    NEW,
+    TARGET,
+    Place,
+    layout,
+    stream_factor,
+    token_factor,
+)
+from keras_transformer.layers.embedding import sinusoids
+from keras_transformer.layers.head_groups import fuse, unfuse
+
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}  # ours, and Marian's names
+OPTIONS = "special:model.yml"
+# Marian skips arrays whose names begin with "special:". These are our config, and the difference
+# between the bits of a weight and of what its array gives back.
+OURS, REST = "special:keras_transformer", "special:keras_transformer/"
+LENGTHS = 3  # Marian's max-length-factor: tokens of a translation for one of the source
+NEVER = -1e9  # output bias of tokens that are never generated
+_OUTPUT_BIAS = "decoder_ff_logit_out_b"
+
+Arrays = dict[str, np.ndarray]
+
+
+def kind_of(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> str:
+    """Return the kind of Marian's layers that can hold a model: `LEGACY` if possible, else `NEW`.
+
+    The legacy layers have Marian's sinusoids, and begin each translation with a vector of zeros.
+    With pre-norm, they leave out a norm of the decoder's keys and values after the first position.
+    """
+    is_legacy = not config.norm_first and config.positions == "sinusoidal_tensor2tensor"
+    is_legacy &= (
+        config.scale_embeddings
+        and config.epsilon == EPSILON[LEGACY]
+        and config.position_offset == 0
+    )
+    return LEGACY if is_legacy and not weights[TARGET][config.bos_id].any() else NEW
+
+
+def options_of(config: TransformerConfig, kind: str = LEGACY) -> dict[str, Any]:
+    """Return Marian's options for a model of our sizes.
+
+    Raises:
+        ValueError: If Marian cannot hold a model with this config; the message names the field.
+    """
+    _check(config)
+    tied = {
+        (True, True): "tied-embeddings-all",
+        (False, True): "tied-embeddings",
+        (True, False): "tied-embeddings-src",
+    }.get((config.share_embeddings, config.tie_output))
+    norms = {"transformer-postprocess": "dan"}
+    if config.norm_first:
+        norms = {"transformer-preprocess": "n", "transformer-postprocess": "da"}
+        norms |= {"transformer-postprocess-top": "n"}
+    return {
+        "type": kind,
+        "dim-vocabs": [config.source_vocab_size, config.target_vocab_size],
+        "dim-emb": config.d_model,
+        "enc-depth": config.num_encoder_layers,
+        "dec-depth": config.num_decoder_layers,
+        "transformer-heads": config.num_heads,
+        "transformer-dim-ffn": config.d_ff,
+        "transformer-decoder-dim-ffn": config.decoder_d_ff or config.d_ff,
+        "transformer-ffn-activation": ACTIVATIONS[config.activation],
+        **norms,
+        **({tied: True} if tied else {}),
+    }
+
+
+def arrays_of(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> Arrays:
+    """Return the arrays of Marian's model file for a model of ours.
+
+    Args:
+        config: The model's config.
+        weights: Its weights in float32, by Keras path.
+
+    Raises:
+        ValueError: If Marian cannot hold the model; the message names the field of the config.
+    """
+    kind = kind_of(config, weights)
+    options = options_of(config, kind) | {"version": "v1.12"}
+    arrays: Arrays = {}
+    for place in layout(config, kind):
+        arrays |= _put(config, place, weights[place.path])
+    bias = arrays.setdefault(_OUTPUT_BIAS, np.zeros((1, config.target_vocab_size), "float32"))
+    bias[:, list({config.pad_id, config.bos_id} - {*config.eos_ids})] = NEVER
+    if kind == NEW:
+        arrays |= _positions(config, weights)
+        options |= {
+            "transformer-train-position-embeddings": True,
+            "max-length": LENGTHS * config.max_length,
+        }
+    arrays[OPTIONS] = _text(options)
+    arrays[OURS] = _text({"config": config.to_dict()})
+    for path, value in _weights_of(config, arrays).items():
+        rest = weights[path].view("int32") - value.view("int32")
+        if rest.any():
+            is_small = np.abs(rest.astype("int64")).max() < 128
+            arrays[f"{REST}{path}"] = rest.astype("int8") if is_small else rest
+    return {name: np.ascontiguousarray(value) for name, value in arrays.items()}
+
+
+def kernels(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> list[str]:
+    """Return the names of Marian's arrays that are matrices of dense layers."""
+    places = layout(config, kind_of(config, weights))
+    return [name for x in places if x.path.endswith("/kernel") for name in x.names]
+
+
+def restored(arrays: Mapping[str, np.ndarray]) -> tuple[TransformerConfig, Arrays]:
+    """Return config and weights, bit for bit, of a model that `arrays_of` made from them.
+
+    Args:
+        arrays: All arrays of the file; `OURS` is one of them.
+    """
+    text = bytes(arrays[OURS]).rstrip(b"\0").decode()
+    config = TransformerConfig.from_dict(json.loads(text)["config"])
+    weights = _weights_of(config, arrays)
+    for path, value in weights.items():
+        if (rest := arrays.get(f"{REST}{path}")) is not None:
+            weights[path] = (value.view("int32") + rest.astype("int32")).view("float32")
+    return config, weights
+
+
+def _check(config):
+    """Raise ValueError if Marian has no option for a field of a config."""
+    what = type(config).__name__
+    accepted = "TransformerConfig: Marian has only the Transformer of the paper"
+    require(isinstance(config, TransformerConfig), "config", what, accepted)
+    require(len(config.eos_ids) == 1, "eos_id", config.eos_id, "one id for Marian")
+    accepted = f"one of {sorted(ACTIVATIONS)} for Marian"
+    require(config.activation in ACTIVATIONS, "activation", config.activation, accepted)
+    heads = config.num_decoder_heads or config.num_heads
+    accepted = f"num_heads, {config.num_heads}, for Marian"
+    require(heads == config.num_heads, "num_decoder_heads", heads, accepted)
+    require(not config.norm_embeddings, "norm_embeddings", True, "False for Marian")
+
+
+def _put(config, place, value):
+    """Return Marian's arrays of one weight."""
+    parts = [value]
+    if len(place.names) > 1:
+        parts = unfuse(value, (config.num_heads,) * len(place.names))
+    parts = [part * np.float32(place.factor) for part in parts]
+    parts = [x[None] if x.ndim < place.rank else x for x in parts]
+    return dict(zip(place.names, parts, strict=True))
+
+
+def _get(config: TransformerConfig, place: Place, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the weight at a place, up to rounding."""
+    parts = [arrays[name] / np.float32(place.factor) for name in place.names]
+    is_vector = place.path.endswith(("bias", "gamma", "beta"))
+    parts = [part.reshape(-1) if is_vector else part for part in parts]
+    return fuse(parts, config.num_heads) if len(parts) > 1 else parts[0]
+
+
+def _table(stack):
+    """Return the name of the table of positions of the encoder or the decoder."""
+    return f"TransformerBatch{stack.title()}->{stack}->positionEmbedding->embeddings"
+
+
+def _tables_of(config: TransformerConfig) -> dict[str, str]:
+    """Return the paths of learned positions in our weights, by Marian's stack."""
+    if config.positions != "learned":
+        return {}
+    if config.share_embeddings:
+        return {"encoder": "target_embedding/positions/embeddings"}
+    names = {"encoder": "source", "decoder": "target"}
+    return {stack: f"{side}_embedding/positions/embeddings" for stack, side in names.items()}
+
+
+def _positions(config, weights):
+    """Return Marian's tables of positions.
+
+    They are as long as the longest translation. Marian's decoder begins with zeros where ours has
+    the vector of BOS, so its first position has the sum of both.
+    """
+    rows, stream = LENGTHS * config.max_length, stream_factor(config, NEW)
+    paths, tables = _tables_of(config), {}
+    for stack in ("encoder", "decoder"):
+        if config.positions in SINUSOIDS:
+            offset = config.position_offset
+            table = sinusoids(rows + offset, config.d_model, config.positions)[offset:]
+        elif config.positions == "learned":
+            table = weights[paths.get(stack) or paths["encoder"]][config.position_offset :]
+            table = np.pad(table, [(0, max(0, rows - len(table))), (0, 0)], "edge")[:rows]
+        else:
+            table = np.zeros((rows, config.d_model), "float32")
+        tables[_table(stack)] = table * np.float32(stream)
+    bos = weights[TARGET][config.bos_id] * np.float32(token_factor(config, NEW))
+    tables[_table("decoder")][0] += bos
+    return tables
+
+
+def _weights_of(config, arrays):
+    """Return our weights from Marian's arrays, up to rounding."""
+    kind = json.loads(bytes(arrays[OPTIONS]).rstrip(b"\0"))["type"]
+    weights = {x.path: _get(config, x, arrays) for x in layout(config, kind)}
+    for stack, path in _tables_of(config).items():
+        table = arrays[_table(stack)][: config.max_length] / np.float32(stream_factor(config, NEW))
+        unused = np.zeros((config.position_offset, config.d_model), "float32")
+        weights[path] = np.concatenate([unused, table])
+    return weights
+
+
+def _text(value):
+    return np.frombuffer(json.dumps(value).encode() + b"\0", "int8")

@@ -1,0 +1,144 @@
+"""Shortlists in Marian's two forms: the binary one, and lines of words with probabilities."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from keras_transformer.system.files import replacing
+from keras_transformer.system.git_lfs import refuse_pointer
+from keras_transformer.text import Tokenizer
+from keras_transformer.text.shortlist import NONE, Shortlist
+
+MAGIC = 0xF11A48D5013417F5
+_HEADER = struct.Struct("<6Q")  # magic, checksum, frequent, candidates, offsets, ids
+
+
+def read_shortlist(
+    path: str | os.PathLike,
+    tokenizer: Tokenizer,
+    *,
+    frequent: int = 100,
+    per_piece: int = 100,
+    least: float = 0.0,
+) -> Shortlist:
+    """Read a shortlist of Marian, binary or text.
+
+    Marian's lists allow the first ids of the target vocabulary to every text. A binary file has
+    their number; for text, the arguments below have Marian's defaults. Marian also adds up to 7 ids
+    that make the number of ids a multiple of 8; ours does not.
+
+    Args:
+        path: The file: Marian's binary form, or lines of a target piece, a source piece and the
+            probability of the target (`lex.s2t`).
+        tokenizer: Tokenizer of the model, with Marian's ids.
+        frequent: Number of the first target ids that every source may use.
+        per_piece: Maximum number of candidates per source piece.
+        least: Minimum probability of a candidate.
+
+    Raises:
+        ValueError: If the file is damaged, or has ids or lines that the tokenizer's vocabularies do
+            not allow.
+    """
+    path = Path(path)
+    refuse_pointer(path)
+    content = path.read_bytes()
+    sizes = tokenizer.source_vocab_size, tokenizer.target_vocab_size
+    if content[:8] == struct.pack("<Q", MAGIC):
+        frequent, rows = _binary_rows(path, content, sizes)
+    else:
+        rows = _text_rows(path, content, tokenizer, per_piece, least)
+    if tokenizer.shared:  # Marian then allows all pieces of the source
+        rows = [[number, *(i for i in row if i != number)] for number, row in enumerate(rows)]
+    candidates = np.full((sizes[0], max(1, *map(len, rows))), NONE, "int32")
+    for number, row in enumerate(rows):
+        candidates[number, : len(row)] = row
+    common = np.arange(min(frequent, sizes[1]), dtype="int32")
+    return Shortlist(candidates, common, tokenizer.fingerprint())
+
+
+def write_shortlist(path: str | os.PathLike, shortlist: Shortlist, tokenizer: Tokenizer) -> None:
+    """Write a shortlist in Marian's binary form.
+
+    Marian can allow only the first ids of the vocabulary to every source. The frequent ids of ours
+    therefore become candidates of EOS, with which every source ends.
+
+    Args:
+        path: The file to write.
+        shortlist: The shortlist.
+        tokenizer: Its tokenizer.
+    """
+    rows = [np.unique(row[row != NONE]) for row in shortlist.candidates]
+    every = [*shortlist.frequent, tokenizer.eos_id]
+    rows[tokenizer.eos_id] = np.union1d(rows[tokenizer.eos_id], every)
+    sizes = [len(row) for row in rows]
+    offsets = np.cumsum([0, *sizes]).astype("<u8")
+    ids = np.concatenate(rows).astype("<u4")
+    rest = struct.pack("<4Q", 0, max(sizes), len(offsets), len(ids))
+    rest += offsets.tobytes() + ids.tobytes()
+    with replacing(Path(path)) as temporary:
+        temporary.write_bytes(struct.pack("<2Q", MAGIC, _checksum(rest)) + rest)
+
+
+def _checksum(content: bytes) -> int:
+    """Return Marian's hash of all whole words of 64 bits."""
+    seed, limit = 0, (1 << 64) - 1
+    for (word,) in struct.iter_unpack("<Q", content[: len(content) // 8 * 8]):
+        seed ^= (word + 0x9E3779B9 + (seed << 6) + (seed >> 2)) & limit
+    return seed
+
+
+def _binary_rows(path, content, sizes):
+    """Return the number of frequent ids, and the target ids of each source id."""
+    if len(content) < _HEADER.size:
+        raise ValueError(f"{path} is not a whole shortlist: it ends in its header")
+    _, checksum, frequent, _, num_offsets, num_ids = _HEADER.unpack_from(content)
+    expected = _HEADER.size + 8 * num_offsets + 4 * num_ids
+    if len(content) != expected:
+        raise ValueError(
+            f"{path} is not a whole shortlist: it has {len(content)} bytes instead of {expected}"
+        )
+    if _checksum(content[16:]) != checksum:
+        raise ValueError(f"{path} is damaged: its checksum is not that of its content")
+    offsets = np.frombuffer(content, "<u8", num_offsets, _HEADER.size).astype("int64")
+    ids = np.frombuffer(content, "<u4", num_ids, _HEADER.size + 8 * num_offsets)
+    is_ordered = num_offsets > 0 and offsets[0] == 0 and offsets[-1] == num_ids
+    if not is_ordered or (np.diff(offsets) < 0).any():
+        raise ValueError(f"{path} is damaged: its offsets are not in order")
+    has = num_offsets - 1, int(ids.max(initial=0)) + 1
+    if has[0] != sizes[0] or has[1] > sizes[1]:
+        raise ValueError(
+            f"{path} is of another vocabulary: it has {has[0]} source pieces and target ids below "
+            f"{has[1]}, the tokenizer has {sizes[0]} and {sizes[1]}"
+        )
+    return frequent, np.split(ids, offsets[1:-1])
+
+
+def _text_rows(path, content, tokenizer, per_piece, least):
+    """Return the target ids of each source id, the most probable ones first."""
+    sides = ("source", "target")
+    source_ids, target_ids = (
+        {piece: i for i, piece in enumerate(tokenizer.pieces_of(side))} for side in sides
+    )
+    scores: list[dict[int, float]] = [{} for _ in source_ids]
+    try:
+        lines = content.decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not a shortlist of Marian: neither binary nor text") from error
+    for number, line in enumerate(lines, 1):
+        try:
+            target, source, text = line.split()
+            score = float(text)
+        except ValueError as error:
+            message = f"line {number} of {path} must be a target piece, a source piece and a number"
+            raise ValueError(f"{message}, got {line!r:.80}") from error
+        if "NULL" in (source, target) or score < least:
+            continue
+        source_id = source_ids.get(source, tokenizer.unk_id)
+        target_id = target_ids.get(target, tokenizer.unk_id)
+        if source_id is not None and target_id is not None:
+            scores[source_id][target_id] = max(score, scores[source_id].get(target_id, score))
+    return [sorted(row, key=lambda i: (-row[i], -i))[:per_piece] for row in scores]

@@ -1,0 +1,149 @@
+"""An export for Marian: its files, and the same translations by Marian itself."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from keras_transformer import load_pretrained
+from keras_transformer.config import TransformerConfig
+from keras_transformer.export import marian
+from keras_transformer.hub.marian.outgoing import restored
+from keras_transformer.models import Transformer
+from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.translate.translator import Translator
+from keras_transformer.weights import weights_of
+from tests.export.translators import ENGLISH, MADE_UP
+
+pytestmark = pytest.mark.once("weights are arrays, whatever runs here")
+
+needs_marian = pytest.mark.skipif(
+    importlib.util.find_spec("pymarian") is None, reason='needs pymarian, of the extra "bench"'
+)
+LEGACY = dict(positions="sinusoidal_tensor2tensor", zeros=True)
+KINDS = {
+    "post-norm": dict(decoder_d_ff=16),
+    "pre-norm": dict(norm_first=True, activation="gelu"),
+    "untied": dict(tie_output=False, activation="silu"),
+    "two vocabularies": dict(share_embeddings=False, positions="learned"),
+    "legacy": LEGACY,
+    "legacy, untied": dict(tie_output=False, **LEGACY),
+}
+
+
+TEXTS = ENGLISH[::10]
+
+
+def translator(kind, randomize):
+    """Return a random translator of a kind."""
+    changes = dict(KINDS[kind])
+    zeros, shared = changes.pop("zeros", False), changes.get("share_embeddings", True)
+    # Random weights would write bytes that are line ends.
+    options = dict(vocab_size=96, byte_fallback=False, shared=shared)
+    tokenizer = SentencePieceTokenizer.train(ENGLISH, MADE_UP, **options)
+    sizes = dict(d_model=64, d_ff=64, num_heads=2, num_encoder_layers=2, num_decoder_layers=2)
+    sizes |= dict(source_vocab_size=tokenizer.source_vocab_size, max_length=64)
+    sizes |= dict(target_vocab_size=tokenizer.target_vocab_size)
+    model = randomize(Transformer(TransformerConfig(**sizes | changes)), 3.0)
+    if zeros:
+        table = model.get_layer("target_embedding").tokens.embeddings
+        kept = np.arange(table.shape[0]) != model.config.bos_id
+        table.assign(table * kept[:, None].astype("float32"))
+    return Translator(model, tokenizer, "en", "xx")
+
+
+def decode(out, *options):
+    """Return Marian's translations."""
+    command = [sys.executable, "-m", "pymarian", "decode", "-c", str(out / "decoder.yml")]
+    command += ["--cpu-threads", "1", "--quiet", *options]
+    text = "".join(f"{x}\n" for x in TEXTS)
+    run = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    return run.stdout.split("\n")[:-1]
+
+
+def check_same(ours, theirs):
+    """Check that translations are the same, up to the length at which each program stops."""
+    assert len(ours) == len(theirs) and len({*ours}) > 2
+    for a, b in zip(ours, theirs, strict=True):
+        shorter = min(len(a), len(b))
+        assert a == b or (shorter > 20 and a[:shorter] == b[:shorter])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files(kind, randomize, tmp_path):
+    made = translator(kind, randomize)
+    made.save(tmp_path / "saved")
+    assert marian(tmp_path / "saved", tmp_path / "out") == tmp_path / "out"
+    lines = (tmp_path / "out" / "decoder.yml").read_text().splitlines()
+    options = {x: json.loads(y) for x, y in (line.split(": ", 1) for line in lines)}
+    assert options["models"] == ["model.npz"] and options["relative-paths"] is True
+    assert (options["beam-size"], options["normalize"]) == (4, 0.6)
+    assert options.get("mini-batch") == (None if "legacy" in kind else 1)
+    for side, name in zip(("source", "target"), options["vocabs"], strict=True):
+        content = (tmp_path / "out" / name).read_bytes()
+        assert content == getattr(made.tokenizer, f"{side}_model")
+    with np.load(tmp_path / "out" / "model.npz", allow_pickle=False) as file:
+        config, weights = restored(file)
+    assert config == made.model.config
+    for path, value in weights_of(made.model).items():
+        np.testing.assert_array_equal(weights[path].view("int32"), value.view("int32"))
+
+
+@needs_marian
+@pytest.mark.parametrize("kind", KINDS)
+def test_translations_are_ours(kind, randomize, tmp_path):
+    made = translator(kind, randomize)
+    made.save(tmp_path / "saved")
+    marian(tmp_path / "saved", tmp_path / "out")
+    check_same(made.translate(TEXTS, beam_size=1), decode(tmp_path / "out", "-b", "1"))
+
+
+@needs_marian
+def test_shortlist(randomize, tmp_path):
+    made = translator("pre-norm", randomize)
+    made.shortlist = Shortlist.train(made.tokenizer, ENGLISH, MADE_UP, per_piece=4, frequent=5)
+    made.save(tmp_path / "saved")
+    out = marian(tmp_path / "saved", tmp_path / "out")
+    options = "-b", "1", "--shortlist", str(out / "shortlist.bin")
+    check_same(made.translate(TEXTS, beam_size=1, shortlist=True), decode(out, *options))
+
+
+@needs_marian
+@pytest.mark.parametrize("kind", ["pre-norm", "legacy"])
+def test_eight_bits(kind, randomize, tmp_path):
+    made = translator(kind, randomize)
+    made.save(tmp_path / "saved")
+    out = marian(tmp_path / "saved", tmp_path / "out", quantization="intgemm8")
+    ours, theirs = made.translate(TEXTS, beam_size=1), decode(out, "-b", "1")
+    same = [a[:10] == b[:10] for a, b in zip(ours, theirs, strict=True)]
+    assert np.mean(same) > 0.5
+
+
+def test_lists_of_pieces(pretrained_folder, tmp_path):
+    pretrained_folder("marian", tmp_path, ENGLISH, MADE_UP)
+    made = load_pretrained(tmp_path)
+    made.save(tmp_path / "saved")
+    out = marian(tmp_path / "saved", tmp_path / "out")
+    pieces = json.loads((out / "source.yml").read_text("utf-8"))
+    assert list(pieces) == made.tokenizer.pieces_of("source")
+    assert (out / "source.spm").read_bytes() == made.tokenizer.source_model
+
+
+def test_bad_input(randomize, pretrained_folder, tmp_path):
+    with pytest.raises(ValueError, match="quantization must be one of .*, got 'int4'"):
+        marian(tmp_path, tmp_path / "out", quantization="int4")
+    with pytest.raises(ValueError, match="is not a saved translator"):
+        marian(tmp_path, tmp_path / "out")
+    for family, message in (("t5", "config must be TransformerConfig"), ("m2m_100", "first tok")):
+        folder = tmp_path / family
+        folder.mkdir()
+        pretrained_folder(family, folder, ENGLISH, MADE_UP)
+        languages = ("en", "fr") if family == "m2m_100" else (None, None)
+        load_pretrained(folder, *languages).save(tmp_path / "saved")
+        with pytest.raises(ValueError, match=message):
+            marian(tmp_path / "saved", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

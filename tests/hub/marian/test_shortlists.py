@@ -1,0 +1,77 @@
+"""Shortlists in Marian's forms: files that Marian reads and wrote, ours, and broken ones."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from keras_transformer.hub.marian.shortlists import read_shortlist, write_shortlist
+from keras_transformer.text.shortlist import Shortlist
+
+pytestmark = pytest.mark.once("files: no tensor is read")
+
+# Of `pymarian convert --shortlist lex.s2t 2 2 0 --dump-shortlist lex.bin`, with these words.
+DATA = Path(__file__).with_name("data")
+WORDS = ["</s>", "<unk>", "a", "b", "c", "d", "e", "f"]
+ROWS = [[0], [], [4, 5], [7], [1], [1], [], []]
+
+
+def tokenizer(shared=False, words=WORDS):
+    return SimpleNamespace(
+        source_vocab_size=len(words), target_vocab_size=len(words), shared=shared,
+        eos_id=0, unk_id=1, pieces_of=lambda side: words, fingerprint=lambda: "mine",
+    )  # fmt: skip
+
+
+def rows_of(shortlist):
+    return [sorted(row[row >= 0].tolist()) for row in shortlist.candidates]
+
+
+def test_files_of_marian():
+    options = dict(frequent=2, per_piece=2)
+    binary = read_shortlist(DATA / "lex.bin", tokenizer())
+    text = read_shortlist(DATA / "lex.s2t", tokenizer(), **options)
+    for shortlist in (binary, text):
+        assert rows_of(shortlist) == ROWS
+        assert shortlist.frequent.tolist() == [0, 1] and shortlist.tokenizer == "mine"
+    assert rows_of(read_shortlist(DATA / "lex.s2t", tokenizer(), least=0.6)) == [
+        [0], [], [], [7], [], [], [], []
+    ]  # fmt: skip
+    # One vocabulary: Marian also allows the pieces of the source.
+    both = rows_of(read_shortlist(DATA / "lex.bin", tokenizer(shared=True)))
+    assert both == [sorted({i, *row}) for i, row in enumerate(ROWS)]
+
+
+def test_ours_in_marians_form(tmp_path):
+    candidates = np.array([[-1, -1], [3, -1], [5, 2], *[[-1, -1]] * 5], "int32")
+    ours = Shortlist(candidates, np.array([6, 4], "int32"), "mine")
+    write_shortlist(tmp_path / "lex.bin", ours, tokenizer())
+    read = read_shortlist(tmp_path / "lex.bin", tokenizer())
+    # The frequent ids, and EOS, are candidates of EOS, which is in each source.
+    assert rows_of(read) == [[0, 4, 6], [3], [2, 5], [], [], [], [], []]
+    assert len(read.frequent) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x: x[:20], "is not a whole shortlist: it ends in its header"),
+        (lambda x: x[:-4], "is not a whole shortlist: it has 140 bytes instead of 144"),
+        (lambda x: x[:100] + b"\1" + x[101:], "is damaged: its checksum"),
+        (lambda x: b"\xff\xfe\xfd" + x, "is not a shortlist of Marian: neither binary nor text"),
+        (lambda x: b"a b 0.1\na b\n", "line 2 of .* a target piece, a source piece and a number"),
+        (lambda x: b"a b c\n", "line 1 of .*, got 'a b c'"),
+    ],
+)
+def test_bad_files(change, message, tmp_path):
+    path = tmp_path / "strange.bin"
+    path.write_bytes(change((DATA / "lex.bin").read_bytes()))
+    with pytest.raises(ValueError, match=message) as caught:
+        read_shortlist(path, tokenizer())
+    assert "strange.bin" in str(caught.value)
+
+
+def test_another_vocabulary():
+    with pytest.raises(ValueError, match="lex.bin is of another vocabulary: it has 8 source pie"):
+        read_shortlist(DATA / "lex.bin", tokenizer(words=WORDS[:6]))
