@@ -20,6 +20,7 @@ from keras_transformer.hub.families.label_names import labels_of
 from keras_transformer.hub.generation_config import generation_facts, left_out, search_of
 from keras_transformer.hub.gguf.checkpoint import unpacked
 from keras_transformer.hub.gguf.container import is_gguf
+from keras_transformer.hub.marian.incoming import MarianModel, is_marian, read_models
 from keras_transformer.hub.sentence_transformers import read_scorer, read_sentence_model
 from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech, ViT
@@ -45,6 +46,7 @@ from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.hugging_face import KINDS
 from keras_transformer.text.lowercase import lowercased
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.translate.ensemble import ensemble
 from keras_transformer.translate.translator import Translator
 
 CONFIG = hugging_face.CONFIG
@@ -149,6 +151,12 @@ def load_pretrained(
     if is_zip(source):
         with extracted(source) as folder:
             return load_pretrained(folder, source_language, target_language, precision)
+    if is_marian(source):
+        parts = read_models(source)
+        translators = [
+            _of_marian(part, source_language, target_language, precision) for part in parts
+        ]
+        return translators[0] if len(parts) == 1 else ensemble(translators)
     if is_converted(source):
         return _converted(Path(source), source_language, target_language, precision)
     config = _config_of(source)
@@ -271,6 +279,19 @@ def _converted(
     languages = source_language or usual[0], target_language or usual[1]
     tokenizer.between(*languages)
     return Translator(_narrow(converted.model(dtype), precision, folder), tokenizer, *languages)
+
+
+def _of_marian(
+    marian: MarianModel,
+    source_language: str | None,
+    target_language: str | None,
+    precision: str | None,
+) -> Translator:
+    tokenizer, search = marian.tokenizer, marian.search
+    tokenizer.between(source_language, target_language)
+    model = marian.model(precision if precision in FLOATS else "float32")
+    model = _narrow(model, precision, marian.file.path.parent)
+    return Translator(model, tokenizer, source_language, target_language, search)
 
 
 def _narrow(model: Any, precision: str | None, folder: Path) -> Any:

@@ -1,0 +1,1 @@
+"""Models of Marian, the C++ program: files, options, names of weights and vocabularies."""
