@@ -54,7 +54,7 @@ class SearchOptions:
     scoring: str = option(
         "wu",
         lambda name, value: require(value in SCORINGS, name, value, f"one of {SCORINGS}"),
-        "wu; or transformers or marian for the length penalty and the stopping rule of that program.",
+        "wu; transformers or marian for the length penalty and stopping rule of that program.",
     )
     early_stopping: bool = option(
         False,

@@ -2,7 +2,8 @@
 
     python -m tests.hub.marian.make [NAME ...]
 
-It needs the package `pymarian`, and a minute a model. A model that is there is not trained again. The sentences are short ones of the built-in
+It needs the package `pymarian`, and some minutes a model. A model that is there is not trained
+again. The sentences are short ones of the built-in
 grammar.
 """
 
@@ -90,7 +91,7 @@ TRAINING = {
     "label-smoothing": 0.1,
     "clip-norm": 1,
     "exponential-smoothing": 1e-3,
-    "after": "250u",
+    "after": "150u",
     "disp-freq": "50u",
     "beam-size": 4,
     "normalize": 0.6,
@@ -180,7 +181,7 @@ def make(name: str, room: Path, sources: list[str]) -> None:
     if not (room / f"{name}.npz").is_file():
         run(room, "train", None, **PLAIN | TRAINING | sizes | files | changes)
     model = f"{name}.npz"
-    if "n" in str(changes.get("transformer-preprocess")):
+    if changes.get("transformer-preprocess") == "n":
         model = "decoded.npz"
         with_other_names(room / f"{name}.npz", room / model)
     here = dict(vocabs=vocabs, models=model, **{"cpu-threads": 1, "mini-batch": 1})

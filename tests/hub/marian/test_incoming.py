@@ -30,9 +30,7 @@ def test_nbest_lists_are_marians(imported):
     _, lists = facts(name)
     for ours, theirs in zip(translator.nbest(SOURCES), lists, strict=True):
         assert [x.text for x in ours] == [x["text"].strip() for x in theirs]
-        np.testing.assert_allclose(
-            [x.score for x in ours], [x["score"] for x in theirs], atol=1e-4
-        )
+        np.testing.assert_allclose([x.score for x in ours], [x["score"] for x in theirs], atol=1e-4)
 
 
 def test_scores_of_words_are_marians(imported):
