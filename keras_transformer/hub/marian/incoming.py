@@ -148,6 +148,11 @@ class MarianModel:
 
     def _check(self, needed):
         names, path = self.file.names, self.file.path
+        if any("->" in name for name in names):
+            raise ValueError(
+                f"{path} was trained with TRANSFORMER_FLAVOR=experimental, whose layers are not "
+                "supported"
+            )
         if missing := sorted(needed - names):
             raise ValueError(f"{path} lacks the weights {', '.join(missing[:5])}")
         kept = {f"{OUTPUT}_b"}  # unused with output-omit-bias

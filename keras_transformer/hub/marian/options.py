@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ _OF_SEARCH = {  # with the defaults of `marian-decoder`
         "a whole number of at least 1", lambda x: is_number(x) and x >= 1 and x == int(x), 3
     ),
 }
-_REFUSED_IN_SEARCH = {
+_REFUSED_IN_SEARCH: dict[str, tuple[Any, ...]] = {
     "word-penalty": (0, 0.0),
     "allow-unk": (False,),
     "allow-special": (False,),
@@ -162,7 +163,12 @@ def checked(options: Mapping[str, Any], path: str | os.PathLike) -> dict[str, An
     MODEL.check(options, path)
     try:
         theirs = complete(options, _READ)
-        _norm_first(theirs)
+        if _norm_first(theirs):
+            version = re.match(r"v1\.(\d+)\.", str(options.get("version", "")))
+            # Until then, self-attention had keys and values that were not normalized.
+            accepted = "1.11 or later with transformer-preprocess n"
+            is_new = version is None or int(version[1]) >= 11
+            require(is_new, "version", options.get("version"), accepted)
         tied, depth = theirs["transformer-tied-layers"], theirs["dec-depth"]
         accepted = f"one layer for each of the {depth}, at most {depth}"
         is_full = len(tied) == depth and max(tied, default=0) <= depth

@@ -51,7 +51,7 @@ def tokenizer_of(paths: Sequence[Path], sizes: Sequence[int], where: Path) -> Ma
     padded = [x + unused[len(x) :] + [PAD] for x in vocabularies]
     source, target = ({piece: i for i, piece in enumerate(x)} for x in padded)
     try:
-        return MarianTokenizer(*models, source, None if source == target else target)
+        return MarianTokenizer(models[0], models[1], source, None if source == target else target)
     except ValueError as error:
         files = " and ".join(dict.fromkeys(map(str, paths)))
         raise ValueError(f"{files} cannot be read: {error}") from error

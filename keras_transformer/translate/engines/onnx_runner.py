@@ -113,7 +113,7 @@ class OnnxTranslator:
         tokens = np.full(beam_size, facts["bos_id"])
         totals = np.where(np.arange(beam_size) == 0, 0.0, NEVER)  # start with one beam
         rows: list[list[int]] = [[] for _ in range(beam_size)]
-        finished = []
+        finished: list[tuple[float, list[int]]] = []
         for length in range(1, limit + 1):
             inputs = {"token_ids": tokens[:, None], **memory, **past}
             logits, *present = self.decoder.run(None, inputs)

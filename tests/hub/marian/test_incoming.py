@@ -134,6 +134,17 @@ def test_options_of_the_decoder_are_checked(tmp_path):
         load_pretrained(path)
 
 
+@pytest.mark.once("reads options")
+def test_other_layers_are_refused(tmp_path):
+    path = copied("pre_norm", tmp_path)
+    changed(path, **{"TransformerBatchEncoder->encoder->x": np.zeros(1, "float32")})
+    with pytest.raises(ValueError, match="pre_norm.npz was trained with TRANSFORMER_FLAVOR"):
+        load_pretrained(path)
+    changed(path, "version: v1.10.2 1234")
+    with pytest.raises(ValueError, match="version must be 1.11 or later with"):
+        load_pretrained(path)
+
+
 @pytest.mark.once("reads files")
 def test_an_ssru_is_refused_by_name(tmp_path):
     if not (DATA / "ssru.npz").is_file():
