@@ -75,6 +75,8 @@ def _read(path, beside):
     accepted = f"each number from 0 to {len(pieces) - 1} once"
     is_whole = [ids[piece] for piece in pieces] == list(range(len(pieces)))
     require(is_whole, f"the ids in {path}", [*ids.values()][:10], accepted)
+    if not {EOS, UNK} <= {*pieces}:
+        raise ValueError(f"{path} must have the pieces {EOS} and {UNK}")
     if beside.is_file():
         return read_bytes(beside), _with_names(pieces, path)
     words = [x if x in (UNK, EOS) else SPACE + x for x in _with_names(pieces, path)]
