@@ -20,6 +20,7 @@ from keras_transformer.hub.families.label_names import labels_of
 from keras_transformer.hub.generation_config import generation_facts, left_out, search_of
 from keras_transformer.hub.gguf.checkpoint import unpacked
 from keras_transformer.hub.gguf.container import is_gguf
+from keras_transformer.hub.marian.incoming import MarianModel, is_marian, read_models
 from keras_transformer.hub.sentence_transformers import read_scorer, read_sentence_model
 from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech, ViT
@@ -45,6 +46,7 @@ from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.hugging_face import KINDS
 from keras_transformer.text.lowercase import lowercased
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.translate.ensemble import ensemble
 from keras_transformer.translate.translator import Translator
 
 CONFIG = hugging_face.CONFIG
@@ -92,7 +94,7 @@ def load_pretrained(
     target_language: str | None = None,
     precision: str | None = None,
 ) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
-    """Load a model of Hugging Face, CTranslate2 or llama.cpp as an object for its task.
+    """Load a model of Hugging Face, CTranslate2, Marian or llama.cpp as an object for its task.
 
     The object depends on the family of the model. Each has `save(folder)`.
 
@@ -119,8 +121,9 @@ def load_pretrained(
         source: Folder with `config.json`, weights and tokenizer files; a zip file of one; a folder
             of CTranslate2, with `model.bin`, vocabularies and tokenizer files (Whisper, T5, Marian
             and its relatives); a GGUF file of a LLaMA (also SmolLM and Mistral), Qwen2, Qwen3,
-            Phi-3, Gemma or GPT-2; or the name of a model on the hub, which is downloaded once and
-            kept in the cache of `huggingface_hub`.
+            Phi-3, Gemma or GPT-2; a model of Marian, `model.npz`, or its folder with `decoder.yml`
+            (several models in it become an ensemble); or the name of a model on the hub, which is
+            downloaded once and kept in the cache of `huggingface_hub`.
         source_language, target_language: Language codes of a multilingual model, such as "de"
             (M2M-100), "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de"
             (T5, MADLAD-400); None: the languages in its files. `Translator.between` chooses others.
@@ -149,6 +152,12 @@ def load_pretrained(
     if is_zip(source):
         with extracted(source) as folder:
             return load_pretrained(folder, source_language, target_language, precision)
+    if is_marian(source):
+        parts = read_models(source)
+        translators = [
+            _of_marian(part, source_language, target_language, precision) for part in parts
+        ]
+        return translators[0] if len(parts) == 1 else ensemble(translators)
     if is_converted(source):
         return _converted(Path(source), source_language, target_language, precision)
     config = _config_of(source)
@@ -271,6 +280,19 @@ def _converted(
     languages = source_language or usual[0], target_language or usual[1]
     tokenizer.between(*languages)
     return Translator(_narrow(converted.model(dtype), precision, folder), tokenizer, *languages)
+
+
+def _of_marian(
+    marian: MarianModel,
+    source_language: str | None,
+    target_language: str | None,
+    precision: str | None,
+) -> Translator:
+    tokenizer, search = marian.tokenizer, marian.search
+    tokenizer.between(source_language, target_language)
+    model = marian.model(precision if precision in FLOATS else "float32")
+    model = _narrow(model, precision, marian.file.path.parent)
+    return Translator(model, tokenizer, source_language, target_language, search)
 
 
 def _narrow(model: Any, precision: str | None, folder: Path) -> Any:

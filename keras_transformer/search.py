@@ -18,7 +18,7 @@ from keras_transformer.names import advice
 from keras_transformer.signatures import check_options, number, option, whole
 from keras_transformer.signatures import spelled_out as spelled_out
 
-SCORINGS = ("wu", "transformers")
+SCORINGS = ("wu", "transformers", "marian")
 
 
 _at_least_0 = number(lambda x: x >= 0, "at least 0")
@@ -54,7 +54,7 @@ class SearchOptions:
     scoring: str = option(
         "wu",
         lambda name, value: require(value in SCORINGS, name, value, f"one of {SCORINGS}"),
-        "wu, or transformers for the length penalty and the stopping rule of that library.",
+        "wu; transformers or marian for the length penalty and stopping rule of that program.",
     )
     early_stopping: bool = option(
         False,
@@ -222,12 +222,29 @@ class Search(SearchOptions):
     forced_eos: bool = option(
         True, _flag, "Whether a text at its maximum length must end with EOS.", of_model=True
     )
+    max_length_factor: int | None = option(
+        None,
+        whole(1),
+        "Maximum tokens of a translation as a multiple of its source's, instead of "
+        "max_extra_length, as in Marian.",
+        of_model=True,
+    )
     forced_first: tuple[int, ...] | None = option(
         None,
         _ids,
         "First tokens of each translation; None: those of the tokenizer, such as a language.",
         of_model=True,
     )
+
+    def limit(self, length: Any) -> Any:
+        """Return the maximum tokens of a translation without `max_length`.
+
+        Args:
+            length: Tokens of its source, a number or a tensor.
+        """
+        if self.max_length_factor is None:
+            return length + self.max_extra_length
+        return length * self.max_length_factor
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -277,21 +294,22 @@ class Transcription(SearchOptions):
     )
 
 
-# Options of a caller, with the option of the folder that each replaces.
+# Options of a caller, with the options of the folder that each replaces.
 _INSTEAD = {
-    "max_extra_length": "max_length",
-    "max_new_tokens": "max_length",
-    "temperature": "beam_size",
-    "beam_size": "temperature",
+    "max_extra_length": ("max_length", "max_length_factor"),
+    "max_new_tokens": ("max_length",),
+    "temperature": ("beam_size",),
+    "beam_size": ("temperature",),
 }
 
 
 def merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a folder with those of a caller, which take precedence.
 
-    An option of the caller also removes the one that it replaces; `beam_size` only if above 1.
+    An option of the caller also removes those that it replaces; `beam_size` only if above 1.
     """
-    gone = {y for x, y in _INSTEAD.items() if given.get(x) and (x != "beam_size" or given[x] > 1)}
+    replacing = [x for x in _INSTEAD if given.get(x) and (x != "beam_size" or given[x] > 1)]
+    gone = {y for x in replacing for y in _INSTEAD[x]}
     return {**{name: x for name, x in defaults.items() if name not in gone}, **given}
 
 

@@ -27,7 +27,7 @@ def import_(
         str,
         typer.Argument(
             help="A folder in Hugging Face's layout or of CTranslate2, a zip file of one, "
-            "a GGUF file, or a model name on Hugging Face's hub."
+            "a GGUF file, Marian's model.npz, or a model name on Hugging Face's hub."
         ),
     ],
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to write.")],
@@ -38,7 +38,7 @@ def import_(
         bool, typer.Option("--overwrite", help="Replace the saved model in FOLDER, if any.")
     ] = False,
 ) -> None:
-    """Import a pretrained model of Hugging Face, CTranslate2 or llama.cpp, on any backend.
+    """Import a pretrained model of Hugging Face, CTranslate2, Marian or llama.cpp.
 
     Marian (OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400
     become translators, to run, train further or export. GPT-2, LLaMA (also SmolLM), Mistral, Qwen,
@@ -48,7 +48,8 @@ def import_(
     pooling, prompts and other settings for `embed`; a cross-encoder, with one label, is for `rank`.
     A folder of CTranslate2 (`model.bin`) becomes a transcriber or translator again, of any
     quantization. A GGUF file of a language model, also a quantized one, loads in `generate` and
-    `chat`.
+    `chat`. A model of Marian (`model.npz`, with its `decoder.yml` and vocabularies beside it)
+    becomes a translator that searches like Marian.
 
     \b
     Examples:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
@@ -41,6 +41,8 @@ def beam_search(
             (5.23): the divisor is |Y|^alpha. A row continues until its worst finished hypothesis is
             no worse than any unfinished one. Forced tokens, including EOS at the limit, add 0 to
             the score. The repetition penalty changes log-probabilities, not logits.
+            `scoring="marian"` follows Marian (1.12): the divisor is |Y|^alpha. Each finished
+            hypothesis takes a slot for good, and a row ends when all slots are taken.
         logits_BV, state: See `greedy_loop`.
         sequences: Other arguments of `greedy_loop`, except those of sampling.
 
@@ -143,9 +145,27 @@ class _Beams:
     def extend(self, i, index, logits_BKV, done_B, results, alive):
         """Extend the beams by token i, whose logits these are: one turn of the loop."""
         candidates = self.propose(i, logits_BKV, alive)
+        if self.shrinks:
+            candidates = self.shrink(candidates, results)
         results = self.finish(i, candidates, done_B, results, alive)
         alive = self.advance(i, index, candidates, alive)
         return self.done(i, done_B, results, alive), results, alive
+
+    @property
+    def shrinks(self):
+        """Whether a finished hypothesis takes a slot for good."""
+        return self.rules.search.scoring == "marian"
+
+    def shrink(self, candidates, results):
+        """Return the candidates of which only as many are possible as slots are left."""
+        is_taken_BK = quick.cast(results["scores_BK"] > IMPOSSIBLE / 2, "int32")
+        left_B1 = self.beam_size - quick.expand_dims(quick.sum(is_taken_BK, axis=1), 1)
+        places_C = quick.arange(quick.shape(candidates.total_BC)[1], dtype="int32")
+        is_left_BC = places_C < left_B1
+        total_BC, key_BC = (
+            quick.where(is_left_BC, x, IMPOSSIBLE) for x in (candidates.total_BC, candidates.key_BC)
+        )
+        return replace(candidates, total_BC=total_BC, key_BC=key_BC)
 
     def propose(self, i, logits_BKV, alive):
         """Return the best extensions of each row: enough that K of them are unfinished."""
@@ -310,7 +330,7 @@ class _Beams:
         best_alive_B = complete_B / rules.penalty(1 + i)
         decisive_B = scores_BK[:, -1 if rules.search.scoring == "transformers" else 0]
         is_full_B = scores_BK[:, -1] > IMPOSSIBLE / 2  # the last score is the worst
-        if rules.search.early_stopping:
+        if rules.search.early_stopping or self.shrinks:
             done_B = done_B | is_full_B
         done_B = done_B | (is_full_B & (decisive_B >= best_alive_B))
         # A bound: log-probabilities are at most 0, and the full length has the largest divisor.

@@ -29,11 +29,11 @@ def length_penalty_factor(length: Any, length_penalty: float, scoring: str = "wu
     Args:
         length: |Y|, a number or a tensor.
         length_penalty: Alpha, at least 0.
-        scoring: "wu"; or "transformers", for lp(Y) = |Y|^alpha.
+        scoring: "wu"; or "transformers" or "marian", for lp(Y) = |Y|^alpha.
     """
     if hasattr(length, "dtype"):
         length = quick.cast(length, "float32")
-    return (length if scoring == "transformers" else (5.0 + length) / 6.0) ** length_penalty
+    return ((5.0 + length) / 6.0 if scoring == "wu" else length) ** length_penalty
 
 
 def penalize_repetition(logits: Any, seen: Any, penalty: Any) -> Any:

@@ -51,7 +51,7 @@ class TranslationModule(tf.Module):
         model, tokenizer = translator.model, translator.tokenizer
         self._config = model.config
         self._beam_size = search.beam_size
-        self._max_extra_length, self._max_length = search.max_extra_length, search.max_length
+        self._limit, self._max_length = search.limit, search.max_length
         self._jit_compile = jit_compile
         # An attribute, so that TensorFlow tracks and saves these variables, not the variables of
         # Keras that wrap them. If Keras's were tracked, both would be saved, and a session, as in
@@ -129,7 +129,7 @@ class TranslationModule(tf.Module):
         config = self._config
         ids_BS = self._encode(self._source, texts, *source_frame)
         lengths_B = tf.reduce_sum(tf.cast(ids_BS != config.pad_id, tf.int32), axis=1)
-        limits_B = lengths_B + self._max_extra_length
+        limits_B = self._limit(lengths_B)
         if self._max_length is not None:
             limits_B = tf.fill(tf.shape(lengths_B), self._max_length)
         limits_B = tf.minimum(limits_B, config.max_length - 1)

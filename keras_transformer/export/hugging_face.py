@@ -140,7 +140,8 @@ def _fields_of(search: SearchOptions, chosen: Collection[str], eos_id: Any) -> d
         ValueError: If the folder sets an option that `transformers` does not have.
     """
     fields: dict[str, Any] = {}
-    require("scoring" not in chosen or search.scoring != "wu", "scoring", "wu", "transformers")
+    is_theirs = "scoring" not in chosen or search.scoring == "transformers"
+    require(is_theirs, "scoring", search.scoring, "transformers")
     kept = {*_SAME, *_OTHERWISE_NAMED, *search.names(draws=True)}
     for name, value in search.changed({name: getattr(search, name) for name in chosen}).items():
         accepted = f"{getattr(type(search)(), name)!r}, for `transformers` does not have it"

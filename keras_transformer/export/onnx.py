@@ -72,6 +72,7 @@ def onnx(
     tokenizer, config = translator.tokenizer, translator.model.config
     search = without_protection(translator.search)
     search.pop("forced_first", None)
+    suppressed = {*search.pop("suppress_tokens", ())}
     ONNX.check(search)
     frame = tokenizer.target_frame
     if (first := translator.search.get("forced_first")) is not None:
@@ -81,7 +82,7 @@ def onnx(
         bos_id=config.bos_id,
         eos_id=config.eos_id,
         unk_id=tokenizer.unk_id,
-        never_ids=sorted({config.pad_id, config.bos_id} - {*config.eos_ids}),
+        never_ids=sorted({config.pad_id, config.bos_id, *suppressed} - {*config.eos_ids}),
         skipped_ids=sorted(tokenizer.skipped_ids()),
         max_length=config.max_length,
         symbols=getattr(tokenizer, "symbols", ""),

@@ -208,7 +208,7 @@ def most_tokens(
     """Return the maximum tokens of each translation (rows,); 1 for rows that only fill a batch."""
     limits = np.ones(rows, "int32")
     for row, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
-        longest = max(len(source), len(prefix)) + search.max_extra_length
+        longest = search.limit(max(len(source), len(prefix)))
         limits[row] = min(search.max_length or longest, max_length - 1)
     return limits
 

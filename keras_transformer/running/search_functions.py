@@ -51,7 +51,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
     def begin(source, max_lengths, prefix=None, uniforms=None, constraint_state=None, *shortlist):
         source = source if isinstance(source, dict) else {model.source_name: source}
         rows, length = ops.shape(source[model.source_name])[:2]
-        length = model.target_length(length) + search.max_extra_length
+        length = search.limit(model.target_length(length))
         if search.max_length is not None:
             length = min(search.max_length, config.max_length)
         if prefix is not None:

@@ -13,7 +13,7 @@ PACKAGES = {
     "moses": ("sacremoses>=0.1.1",),
     "rouge": ("rouge-score>=0.1.2",),
     "tensorboard": ("tensorboardX>=2.6",),
-    "pretrained": ("huggingface_hub>=0.34", "langcodes>=3.4", "tokenizers>=0.21"),
+    "pretrained": ("huggingface_hub>=0.34", "langcodes>=3.4", "pyyaml>=6", "tokenizers>=0.21"),
     "chat": ("jinja2>=3.1",),
     "gguf": ("gguf>=0.17",),
     "ctranslate2": ("ctranslate2>=4.6",),

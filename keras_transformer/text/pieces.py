@@ -11,6 +11,7 @@ import sentencepiece
 
 from keras_transformer.system.extras import missing
 from keras_transformer.text.special_tokens import renamed
+from keras_transformer.text.word_model import is_word_model
 
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's symbol for a space
 
@@ -141,6 +142,7 @@ class SentencePieces:
             self.processor.LoadFromSerializedProto(model)
         except (RuntimeError, TypeError) as error:
             raise ValueError("model must be the bytes of a SentencePiece model") from error
+        self._is_of_words = is_word_model(model)
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without special ids around it."""
@@ -154,7 +156,10 @@ class SentencePieces:
         """Return the start and end, in characters, of each id of a text."""
         spans, begin = [], 0
         for i, segment in enumerate(self._segments(text)):
-            places = [(0, len(segment))] if i % 2 else offsets(self.processor, segment)
+            if self._is_of_words:
+                places = [x.span() for x in re.finditer(r"\S+", segment)]
+            else:
+                places = [(0, len(segment))] if i % 2 else offsets(self.processor, segment)
             spans += [(begin + start, begin + end) for start, end in places]
             begin += len(segment)
         return spans
@@ -164,6 +169,8 @@ class SentencePieces:
         return self._symbols.split(text) if self._symbols else [text]
 
     def _cut(self, text):
+        if self._is_of_words:  # SentencePiece would merge neighbouring unknown words
+            return [SPACE + word for word in text.split()]
         try:
             return self.processor.encode(text, out_type=str)
         except (RuntimeError, TypeError) as error:

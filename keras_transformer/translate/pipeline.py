@@ -71,7 +71,7 @@ def search_texts(
         if search.temperature is not None:
             seeds = [[request.seed, i] for i in chosen]
             seeds += [[request.seed]] * (rows - len(chosen))
-            longest = search.max_length or length + search.max_extra_length
+            longest = search.max_length or search.limit(length)
             numbers = uniforms(seeds, prefix_length + longest)
         if constraint is not None:
             first = constraint.start([request.texts[i] for i in chosen], limits[: len(chosen)])

@@ -67,7 +67,7 @@ SAVED_MODEL = Carried(
 )
 OF_ONNX = (
     *("beam_size", "length_penalty", "max_extra_length", "max_length", "scoring"),
-    *("early_stopping", "forced_eos"),
+    *("early_stopping", "forced_eos", "max_length_factor"),
 )
 ONNX = Carried("ONNX graphs", (*OF_ONNX, "num_hypotheses"))
 CTRANSLATE2 = Carried(

@@ -90,6 +90,8 @@ class RowSearch:
         if self.search.beam_size == 1:
             self._greedy(rows)
             return
+        if self.search.scoring == "marian":  # CTranslate2 keeps all places of the beam
+            return
         # A beam search needs a free step between the prefix and the EOS at the limit.
         rows = [row for row in rows if row.limit > len(row.prefix) + 1]
         expanded = self._expanded([row for row in rows if row.prefix])

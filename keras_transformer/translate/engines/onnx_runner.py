@@ -26,7 +26,8 @@ OPTIONS = {
     "length_penalty": 0.6,  # alpha of Wu et al. 2016; higher values favour longer texts
     "max_extra_length": 50,  # a translation has at most this many tokens more than its source
     "max_length": None,  # maximum tokens of a translation; None: see max_extra_length
-    "scoring": "wu",  # or "transformers": length penalty, end and forced tokens as in that library
+    "max_length_factor": None,  # maximum tokens as a multiple of the source's, as in Marian
+    "scoring": "wu",  # or "transformers" or "marian": length penalty and end as in that program
     "early_stopping": False,  # whether to end when beam_size hypotheses are finished
     "forced_eos": True,  # whether a text at its maximum length must end with EOS
 }
@@ -86,7 +87,8 @@ class OnnxTranslator:
             return [("", 0.0)]
         ids = ids[: facts["max_length"] - len(before) - len(after)]
         ids = [*before, *ids, *after]
-        longest = options["max_length"] or len(ids) + options["max_extra_length"]
+        factor, extra = options["max_length_factor"], options["max_extra_length"]
+        longest = options["max_length"] or (len(ids) * factor if factor else len(ids) + extra)
         limit = min(longest, facts["max_length"] - 1)
         hypotheses = self._search(np.array([ids]), limit, options)
         return [(self._text(ids), float(score)) for score, ids in hypotheses]
@@ -100,6 +102,7 @@ class OnnxTranslator:
         """Search for translations; return pairs of a score and ids, best first."""
         facts, beam_size = self.facts, options["beam_size"]
         as_transformers, forced_eos = options["scoring"] == "transformers", options["forced_eos"]
+        shrinks = options["scoring"] == "marian"
         ends = np.atleast_1d(facts["eos_id"])  # one EOS token, or several
         names = [x.name for x in self.encoder.get_outputs()]
         memory = dict(zip(names, self.encoder.run(None, {"source_ids": source_ids}), strict=True))
@@ -110,7 +113,7 @@ class OnnxTranslator:
         tokens = np.full(beam_size, facts["bos_id"])
         totals = np.where(np.arange(beam_size) == 0, 0.0, NEVER)  # start with one beam
         rows: list[list[int]] = [[] for _ in range(beam_size)]
-        finished = []
+        finished: list[tuple[float, list[int]]] = []
         for length in range(1, limit + 1):
             inputs = {"token_ids": tokens[:, None], **memory, **past}
             logits, *present = self.decoder.run(None, inputs)
@@ -124,8 +127,10 @@ class OnnxTranslator:
                 logs[:, ~np.isin(np.arange(logs.shape[1]), forced)] = NEVER
             scores = (totals[:, None] + logs).ravel()
             best = np.argsort(-scores, kind="stable")[: (1 + len(ends)) * beam_size]
+            if shrinks:  # each finished hypothesis takes a place for good
+                scores[best[beam_size - len(finished) :]] = NEVER
             beams, chosen = best // logs.shape[1], best % logs.shape[1]
-            base = length if as_transformers else (5 + length) / 6
+            base = (5 + length) / 6 if options["scoring"] == "wu" else length
             penalty = base ** options["length_penalty"]
             is_end = np.isin(chosen, ends)
             for place in range(beam_size):
@@ -138,7 +143,7 @@ class OnnxTranslator:
                 break
             beams, tokens, totals = beams[going_on], chosen[going_on], scores[best[going_on]]
             decisive = finished[-1 if as_transformers else 0][0] if finished else NEVER
-            ends_here = options["early_stopping"] or decisive >= totals[0] / penalty
+            ends_here = options["early_stopping"] or shrinks or decisive >= totals[0] / penalty
             if len(finished) == beam_size and ends_here:
                 break
             rows = [[*rows[beam], int(token)] for beam, token in zip(beams, tokens, strict=True)]

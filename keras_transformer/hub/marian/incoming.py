@@ -1,0 +1,248 @@
+"""Import of Marian's models: weights, tokenizer and search as ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_transformer.config import TransformerConfig, require
+from keras_transformer.hub.marian.names import OUTPUT, UNUSED, embedding, rules_of
+from keras_transformer.hub.marian.npz import SUFFIX, ModelFile
+from keras_transformer.hub.marian.options import checked, config_of, read_yaml, search_of
+from keras_transformer.hub.marian.vocabularies import PAIR, SPM, suppressed, tokenizer_of
+from keras_transformer.models import Transformer
+from keras_transformer.system.git_lfs import read_bytes
+from keras_transformer.text import MarianTokenizer
+from keras_transformer.weights.sizes import sized_by
+
+DECODER = "decoder.yml"
+DECODERS = (DECODER, "config.yml")
+NEVER = -1e4  # bias of a piece that is never generated; float16 has it
+
+
+def is_marian(source: str | os.PathLike) -> bool:
+    """Return whether a path is that of a model of Marian, or of a folder with one."""
+    path = Path(source)
+    if path.is_dir():
+        return not (path / "config.json").is_file() and bool(_decoders(path) or _models(path))
+    return path.suffix == SUFFIX
+
+
+def _decoders(folder: Path) -> list[Path]:
+    """Return the files in a folder that may hold the options of a decoder."""
+    paths = [folder / name for name in DECODERS]
+    return [*filter(Path.is_file, paths), *sorted(folder.glob(f"*{SUFFIX}.{DECODER}"))]
+
+
+def _models(folder: Path) -> list[Path]:
+    return sorted(folder.glob(f"*{SUFFIX}"))
+
+
+@dataclass(frozen=True)
+class MarianModel:
+    """A model of Marian.
+
+    Args:
+        file: The arrays and the options of the model.
+        decoder: Options of its decoder: vocabularies and search.
+        where: The file of these options, for messages.
+        vocabularies: Paths of the vocabularies of source and target.
+    """
+
+    file: ModelFile
+    decoder: Mapping[str, Any]
+    where: Path
+    vocabularies: tuple[Path, Path]
+
+    @classmethod
+    def read(cls, path: str | os.PathLike) -> MarianModel:
+        """Open a model, without reading its weights.
+
+        The options of its decoder are in `NAME.npz.decoder.yml`, `decoder.yml` or `config.yml`
+        beside it. Without them, the vocabularies are `source.spm` and `target.spm`, or the one
+        file that ends with `.spm`, and the search has Marian's defaults.
+
+        Raises:
+            FileNotFoundError: If a file is missing.
+            ValueError: If a file is broken, or is not of Marian.
+        """
+        path = Path(path)
+        file = ModelFile(path)
+        places = [path.with_name(f"{path.name}.{DECODER}")]
+        places += [path.with_name(name) for name in DECODERS]
+        where = next(filter(Path.is_file, places), None)
+        if where is None:
+            return cls(file, {}, path, _found(path))
+        options = read_yaml(read_bytes(where), where)
+        return cls(file, options, where, _named(options, where))
+
+    @cached_property
+    def tokenizer(self) -> MarianTokenizer:
+        """The tokenizer.
+
+        Raises:
+            FileNotFoundError, ValueError: See `tokenizer_of`.
+        """
+        return tokenizer_of(self.vocabularies, self._options["dim-vocabs"], self.file.path)
+
+    @cached_property
+    def _options(self):
+        theirs = checked(self.file.options, self.file.path)
+        if theirs["dim-vocabs"] is None:
+            raise ValueError(f"{self.file.path} lacks the option dim-vocabs")
+        return theirs
+
+    @cached_property
+    def config(self) -> TransformerConfig:
+        """Our config of the model.
+
+        Raises:
+            ValueError: If an option of the model is not supported; names it.
+        """
+        tokenizer, theirs = self.tokenizer, self._options
+        try:
+            return config_of(theirs, tokenizer.target_vocab_size, tokenizer.eos_id)
+        except ValueError as error:
+            raise ValueError(f"{self.file.path} cannot be read: {error}") from error
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """The options with which our search equals Marian's."""
+        return search_of(self.decoder, suppressed(self.tokenizer), self.where)
+
+    def model(self, dtype: Any = None) -> keras.Model:
+        """Read the weights.
+
+        Args:
+            dtype: Keras dtype policy, such as "bfloat16". None: the global one.
+
+        Raises:
+            ValueError: If a weight is missing, of another shape, NaN or infinite, or the file has
+                weights that the model lacks; names them.
+        """
+        config, theirs, names = self.config, self._options, self.file.names
+        rules = rules_of(
+            config,
+            theirs["transformer-tied-layers"],
+            not theirs["transformer-no-projection"],
+            f"{OUTPUT}_W" not in names,
+        )
+        optional = {f"{OUTPUT}_b"} if theirs["output-omit-bias"] else set()
+        self._check({name for rule in rules for name in rule.names} - optional)
+        with sized_by(config, len(names), self.file.size // 2):  # 2 bytes a number or more
+            model = Transformer(config, dtype=dtype)
+        by_path = {rule.ours: rule for rule in rules}
+        for weight in model.weights:
+            shape, rule = tuple(weight.shape), by_path.get(weight.path)
+            weight.assign(
+                self._without_projection(shape) if rule is None else self._take(rule, shape)
+            )
+        return model
+
+    def _check(self, needed):
+        names, path = self.file.names, self.file.path
+        if any("->" in name for name in names):
+            raise ValueError(
+                f"{path} was trained with TRANSFORMER_FLAVOR=experimental, whose layers are not "
+                "supported"
+            )
+        if missing := sorted(needed - names):
+            raise ValueError(f"{path} lacks the weights {', '.join(missing[:5])}")
+        kept = {f"{OUTPUT}_b"}  # unused with output-omit-bias
+        others = sorted(x for x in names - needed - kept if not x.endswith(UNUSED))
+        if others:
+            raise ValueError(f"{path} has weights that the model lacks: {', '.join(others[:5])}")
+
+    def _take(self, rule, shape):
+        try:
+            return rule.take(self._array, shape)
+        except ValueError as error:
+            raise ValueError(f"{self.file.path} does not fit its options: {error}") from error
+
+    def _without_projection(self, shape):
+        """Return the weights of an output projection that changes nothing."""
+        return np.eye(*shape) if len(shape) == 2 else np.zeros(shape)
+
+    def _array(self, name):
+        """Return an array, with a row for each piece that our vocabulary adds.
+
+        The last of these is padding. Its vector is zero, with which Marian's decoder begins.
+        """
+        sizes = dict(zip(("encoder", "decoder"), self._options["dim-vocabs"], strict=True))
+        added = {x: self.config.target_vocab_size - size for x, size in sizes.items()}
+        if name == f"{OUTPUT}_b":
+            biases = np.zeros((1, sizes["decoder"]), "float32")
+            if not self._options["output-omit-bias"]:
+                biases = self.file.read(name)
+            return np.pad(biases, ((0, 0), (0, added["decoder"])), constant_values=NEVER)
+        values = self.file.read(name)
+        if name == f"{OUTPUT}_W":
+            return np.pad(values, ((0, 0), (0, added["decoder"])))
+        side = "encoder" if name == embedding("encoder", False) else "decoder"
+        is_table = name in (embedding(side, self.config.share_embeddings), f"{OUTPUT}_Wt")
+        return np.pad(values, ((0, added[side]), (0, 0))) if is_table else values
+
+
+def read_models(source: str | os.PathLike) -> list[MarianModel]:
+    """Open a model file, or the models that the decoder options of a folder list.
+
+    Raises:
+        FileNotFoundError: If a file is missing.
+        ValueError: If a file is broken, or a folder holds several models and no `decoder.yml`.
+    """
+    path = Path(source)
+    if not path.is_dir():
+        return [MarianModel.read(path)]
+    decoders = _decoders(path)
+    if not decoders:
+        models = _models(path)
+        accepted = f"one: write a {DECODER} that lists its models and vocabularies"
+        require(len(models) == 1, f"the models in {path}", [x.name for x in models], accepted)
+        return [MarianModel.read(models[0])]
+    where = decoders[0]
+    options = read_yaml(read_bytes(where), where)
+    models = [_beside(where, x) for x in _texts(options, "models", where)]
+    vocabularies = _named(options, where)
+    return [MarianModel(ModelFile(x), options, where, vocabularies) for x in models]
+
+
+def _texts(options, name, where):
+    values = options.get(name)
+    is_list = isinstance(values, list) and values and all(isinstance(x, str) for x in values)
+    require(is_list, f"{name} in {where}", values, "a list of paths")
+    return values
+
+
+def _beside(where, name):
+    """Return the path that a file of options means: a relative one, or one of another machine."""
+    path = where.parent / name
+    return path if path.is_file() else where.parent / Path(name).name
+
+
+def _named(options, where):
+    """Return the paths of the vocabularies of source and target that a file of options lists."""
+    names = _texts(options, "vocabs", where)
+    require(len(names) == 2, f"vocabs in {where}", names, "one of the source and one of the target")
+    source, target = (_beside(where, name) for name in names)
+    return source, target
+
+
+def _found(path):
+    """Return the paths of the vocabularies beside a model that has no file of options."""
+    source, target = (path.with_name(name) for name in PAIR)
+    if source.is_file() and target.is_file():
+        return source, target
+    vocabularies = sorted(path.parent.glob(f"*{SPM}"))
+    if len(vocabularies) != 1:
+        raise FileNotFoundError(
+            f"{path} has no {path.name}.{DECODER} and no {DECODER} beside it, which names the "
+            "vocabularies"
+        )
+    return vocabularies[0], vocabularies[0]

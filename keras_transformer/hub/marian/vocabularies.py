@@ -1,0 +1,103 @@
+"""Vocabularies of Marian, SentencePiece models or lists in YAML, as one of our tokenizers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from keras_transformer.config import require
+from keras_transformer.hub.marian.options import read_pieces
+from keras_transformer.system.git_lfs import read_bytes
+from keras_transformer.text.marian import EOS, PAD, UNK, MarianTokenizer
+from keras_transformer.text.pieces import SPACE
+from keras_transformer.text.word_model import word_model
+
+SPM = ".spm"
+LISTS = (".yml", ".yaml", ".json")
+PAIR = ("source.spm", "target.spm")
+# Pieces of bytes that are control characters, which Marian never generates.
+_CONTROL = re.compile(r"<0x[01][0-9A-F]>")
+
+
+def tokenizer_of(paths: Sequence[Path], sizes: Sequence[int], where: Path) -> MarianTokenizer:
+    """Return the tokenizer of a model, with padding as the last piece of both languages.
+
+    A list in YAML comes with the SentencePiece models `source.spm` and `target.spm` in its folder.
+    Without them its pieces are words: texts are split at spaces, as in Marian.
+
+    Args:
+        paths: The vocabularies of source and target, which may be the same file.
+        sizes: Number of their pieces, from the weights.
+        where: The file of the weights, for messages.
+
+    Raises:
+        FileNotFoundError: If a file is missing.
+        ValueError: If a file cannot be read, or has another number of pieces than the weights.
+    """
+    models, vocabularies = [], []
+    for side, path, size in zip(PAIR, paths, sizes, strict=True):
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no vocabulary {path}, which {where} needs")
+        model, pieces = _read(path, path.parent / side)
+        accepted = f"{size}, as in {where}"
+        require(len(pieces) == size, f"the number of pieces in {path}", len(pieces), accepted)
+        models.append(model)
+        vocabularies.append(pieces)
+    longest = max(sizes)
+    unused = [f"<unused_{i}>" for i in range(longest)]
+    padded = [x + unused[len(x) :] + [PAD] for x in vocabularies]
+    source, target = ({piece: i for i, piece in enumerate(x)} for x in padded)
+    try:
+        return MarianTokenizer(models[0], models[1], source, None if source == target else target)
+    except ValueError as error:
+        files = " and ".join(dict.fromkeys(map(str, paths)))
+        raise ValueError(f"{files} cannot be read: {error}") from error
+
+
+def suppressed(tokenizer: MarianTokenizer) -> set[int]:
+    """Return the ids of the target's pieces that Marian never generates."""
+    pieces = tokenizer.pieces_of("target")
+    return {i for i, piece in enumerate(pieces) if piece == UNK or _CONTROL.fullmatch(piece)}
+
+
+def _read(path, beside):
+    """Return the SentencePiece model of one side, and its pieces in the order of their ids."""
+    if path.suffix == SPM:
+        model = read_bytes(path)
+        return model, _with_names(_pieces(model, path), path)
+    accepted = f"a path that ends with {SPM} or one of {LISTS}"
+    require(path.suffix in LISTS, "a vocabulary", str(path), accepted)
+    ids = read_pieces(path)
+    pieces = sorted(ids, key=lambda piece: ids[piece])
+    accepted = f"each number from 0 to {len(pieces) - 1} once"
+    is_whole = [ids[piece] for piece in pieces] == list(range(len(pieces)))
+    require(is_whole, f"the ids in {path}", [*ids.values()][:10], accepted)
+    if not {EOS, UNK} <= {*pieces}:
+        raise ValueError(f"{path} must have the pieces {EOS} and {UNK}")
+    if beside.is_file():
+        return read_bytes(beside), _with_names(pieces, path)
+    words = [x if x in (UNK, EOS) else SPACE + x for x in _with_names(pieces, path)]
+    return word_model(words, UNK, EOS), words
+
+
+def _pieces(model, path):
+    """Return the pieces of a SentencePiece model; those of EOS and unknown text get our names."""
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(model)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"{path} is not a SentencePiece model") from error
+    pieces = [processor.id_to_piece(i) for i in range(len(processor))]
+    for name, number in ((EOS, processor.eos_id()), (UNK, processor.unk_id())):
+        if number >= 0:
+            pieces[number] = name
+    return pieces
+
+
+def _with_names(pieces, path):
+    """Return pieces in which padding has another name, as the padding of our models is new."""
+    require(len({*pieces}) == len(pieces), f"the pieces in {path}", len(pieces), "different ones")
+    return [f"<unused{PAD}>" if piece == PAD else piece for piece in pieces]

@@ -1,0 +1,153 @@
+"""Marian's models as ours: the same translations, scores of n-best lists and of words."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer import Translator
+from keras_transformer.hub.marian.incoming import is_marian
+from keras_transformer.pretrained import load_pretrained
+from tests.hub.marian.models import DATA, NAMES, SOURCES, changed, copied, facts
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def imported(request, tmp_path_factory):
+    """A model, imported, saved and loaded, with its name."""
+    folder = tmp_path_factory.mktemp(request.param)
+    load_pretrained(DATA / f"{request.param}.npz", "en", "de").save(folder)
+    return request.param, Translator.load(folder)
+
+
+def test_greedy_translations_are_marians(imported):
+    name, translator = imported
+    greedy, _ = facts(name)
+    assert translator.translate(SOURCES, beam_size=1) == [x.strip() for x in greedy]
+    assert len(set(greedy)) > 50
+
+
+def test_nbest_lists_are_marians(imported):
+    name, translator = imported
+    _, lists = facts(name)
+    for ours, theirs in zip(translator.nbest(SOURCES), lists, strict=True):
+        assert [x.text for x in ours] == [x["text"].strip() for x in theirs]
+        np.testing.assert_allclose([x.score for x in ours], [x["score"] for x in theirs], atol=1e-4)
+
+
+def test_scores_of_words_are_marians(imported):
+    name, translator = imported
+    _, lists = facts(name)
+    best = [x[0] for x in lists]
+    tokenizer, model = translator.tokenizer, translator.model
+    count = 0
+    for source, row in zip(SOURCES[:20], best, strict=False):
+        (target,) = tokenizer.encode_target([row["text"]])
+        if len(target) != len(row["words"]):  # Marian chose other pieces for the text
+            continue
+        inputs = {"source_ids": tokenizer.encode_source([source])}
+        inputs["target_ids"] = [[tokenizer.bos_id, *target[:-1]]]
+        logits = model({x: np.array(y, "int32") for x, y in inputs.items()})
+        logs = keras.ops.convert_to_numpy(keras.ops.log_softmax(logits))[0]
+        words = logs[np.arange(len(target)), target]
+        if np.abs(words - row["words"]).max() < 0.01 or name != "untied":  # words may be unknown
+            np.testing.assert_allclose(words, row["words"], atol=1e-4)
+            count += 1
+    assert count > 5
+
+
+def test_float16_is_read(tmp_path):
+    path = copied("tied_all", tmp_path)
+    with np.load(path) as file:
+        halves = {x: y.astype("float16") for x, y in file.items() if y.dtype == "float32"}
+    changed(path, **halves)
+    translator = load_pretrained(path)
+    (table,) = (x for x in translator.model.weights if x.path.endswith("tokens/embeddings"))
+    np.testing.assert_array_equal(
+        keras.ops.convert_to_numpy(table)[:-1], halves["Wemb"].astype("float32")
+    )
+
+
+def test_a_folder_with_several_models_is_an_ensemble(tmp_path):
+    copied("tied_all", tmp_path)
+    copied("post_norm", tmp_path)
+    options = "models: [tied_all.npz, post_norm.npz]\nvocabs: [joint.spm, joint.spm]\nnormalize: 1"
+    (tmp_path / "decoder.yml").write_text(options)
+    assert is_marian(tmp_path) and not is_marian(DATA / "joint.spm")
+    both = load_pretrained(tmp_path)
+    assert len(both.model.models) == 2
+    assert both.translate(SOURCES[:2], beam_size=1)
+    with pytest.raises(ValueError, match="an ensemble cannot be saved"):
+        both.save(tmp_path / "saved")
+
+
+def test_vocabularies_are_found_without_options_of_a_decoder(tmp_path):
+    path = copied("tied_all", tmp_path)
+    path.with_name("tied_all.npz.decoder.yml").unlink()
+    translator = load_pretrained(tmp_path)
+    assert translator.search["beam_size"] == 12 and translator.search["length_penalty"] == 0
+    path.with_name("joint.spm").unlink()
+    with pytest.raises(FileNotFoundError, match=r"tied_all.npz has no tied_all.npz.decoder.yml"):
+        load_pretrained(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("type: s2s", "type in .*tied_all.npz is 's2s'"),
+        ("transformer-decoder-autoreg: average-attention", "autoreg in .* is 'average-attention'"),
+        ("transformer-decoder-autoreg: rnn", "autoreg in .* is 'rnn'"),
+        ("transformer-ffn-activation: tanh", "tied_all.npz .*activation must be one of"),
+        ("transformer-postprocess: dar", "tied_all.npz .*transformer-postprocess='dar'"),
+        ("transformer-tied-layers: [1, 3]", r"tied-layers must be .* got \[1, 3\]"),
+        ("right-left: true", "right-left in .* is True"),
+        ("lemma-dim-emb: 8", "lemma-dim-emb in .* is 8"),
+        ("dim-vocabs: [240, 240, 240]", "dim-vocabs must be two sizes"),
+        ("dim-vocabs: [239, 240]", "pieces in .*joint.spm must be 239, as in .*, got 240"),
+        ("dim-emb: 36", "tied_all.npz does not fit its options: .* shape"),
+        ("enc-depth: 2", "tied_all.npz lacks the weights encoder_l2"),
+        ("dec-depth: 1", "tied_all.npz has weights that the model lacks: decoder_l2"),
+        ("a: [", "special:model.yml in .*tied_all.npz is not valid YAML"),
+    ],
+)
+@pytest.mark.once("reads options")
+def test_what_cannot_be_carried_is_refused(options, message, tmp_path):
+    path = copied("tied_all", tmp_path)
+    changed(path, options)
+    with pytest.raises(ValueError, match=message):
+        load_pretrained(path)
+
+
+@pytest.mark.once("reads options")
+def test_options_of_the_decoder_are_checked(tmp_path):
+    path = copied("tied_all", tmp_path)
+    options = path.with_name("tied_all.npz.decoder.yml")
+    text = options.read_text()
+    for change, message in (
+        ("word-penalty: 0.5", "word-penalty in .*decoder.yml is 0.5"),
+        ("normalize: -1", "decoder.yml does not fit: normalize must be at least 0"),
+        ("vocabs: [joint.spm]", "vocabs in .*decoder.yml must be one of the source and one"),
+    ):
+        options.write_text(f"{text}\n{change}")
+        with pytest.raises(ValueError, match=message):
+            load_pretrained(path)
+    options.write_text(f"{text}\nvocabs: [joint.spm, missing.spm]")
+    with pytest.raises(FileNotFoundError, match=r"there is no vocabulary .*missing.spm"):
+        load_pretrained(path)
+
+
+@pytest.mark.once("reads options")
+def test_other_layers_are_refused(tmp_path):
+    path = copied("pre_norm", tmp_path)
+    changed(path, **{"TransformerBatchEncoder->encoder->x": np.zeros(1, "float32")})
+    with pytest.raises(ValueError, match="pre_norm.npz was trained with TRANSFORMER_FLAVOR"):
+        load_pretrained(path)
+    changed(path, "version: v1.10.2 1234")
+    with pytest.raises(ValueError, match="version must be 1.11 or later with"):
+        load_pretrained(path)
+
+
+@pytest.mark.once("reads files")
+def test_an_ssru_is_refused_by_name(tmp_path):
+    if not (DATA / "ssru.npz").is_file():
+        pytest.skip("not trained")
+    with pytest.raises(ValueError, match="transformer-decoder-autoreg in .*ssru.npz is 'rnn'"):
+        load_pretrained(DATA / "ssru.npz")
