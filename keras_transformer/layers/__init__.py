@@ -20,6 +20,7 @@ from keras_transformer.layers.recording import record_attention
 from keras_transformer.layers.relative_bias import RelativeBias
 from keras_transformer.layers.residual import AddNorm
 from keras_transformer.layers.rotary import Rotary, rotate
+from keras_transformer.layers.ssru import SSRU
 
 __all__ = [
     "AddNorm",
@@ -37,6 +38,7 @@ __all__ = [
     "PositionalEmbedding",
     "RelativeBias",
     "Rotary",
+    "SSRU",
     "causal_mask",
     "dot_product_attention",
     "length_mask",
