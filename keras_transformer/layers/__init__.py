@@ -23,6 +23,7 @@ from keras_transformer.layers.rotary import Rotary, rotate
 from keras_transformer.layers.ssru import SSRU
 
 __all__ = [
+    "SSRU",
     "AddNorm",
     "AudioEmbedding",
     "Decoder",
@@ -38,7 +39,6 @@ __all__ = [
     "PositionalEmbedding",
     "RelativeBias",
     "Rotary",
-    "SSRU",
     "causal_mask",
     "dot_product_attention",
     "length_mask",

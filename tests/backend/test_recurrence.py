@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.backend import compiled, gradients, linear_recurrence
+from keras_transformer.backend import compiled, linear_recurrence
 
 numpy = ops.convert_to_numpy
 

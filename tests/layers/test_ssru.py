@@ -1,4 +1,4 @@
-"""The SSRU against a loop in NumPy; its steps, packed rows, and a translator whose decoder has it."""
+"""The SSRU against a loop in NumPy, its steps, packed rows, and translators that decode with it."""
 
 import keras
 import numpy as np
