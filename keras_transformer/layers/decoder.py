@@ -76,7 +76,8 @@ class DecoderBlock(Layer):
             block_options.part(AttentionOptions),
             block_options.part(AddNormOptions),
         )
-        self.self_attention = self.recurrence = None
+        self.self_attention: Any = None
+        self.recurrence: Any = None
         if recurrence is None:
             self.self_attention = MultiHeadAttention(
                 **attention, causal=True, dtype=policy, name="self_attention"
