@@ -15,6 +15,7 @@ ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
 # Precisions of weights in blocks: bits of dense layers; token tables and outputs have 8.
 BLOCKS = {"q4": 4, "q8": 8}
 KERNELS = ("elu", "performer")  # kernels of linear attention
+RECURRENCES = ("ssru",)  # sub-layers in place of a decoder's self-attention
 SINUSOIDS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_tensor2tensor")
 SHOWN = 500  # maximum characters of a value in an error
 POSITIONS = ("learned", "none", *SINUSOIDS)
@@ -165,6 +166,8 @@ class TransformerConfig(Config):
         num_heads: Number of attention heads; each is `d_model / num_heads` wide.
         decoder_d_ff: Width inside the feed-forward sub-layers of the decoder; None: `d_ff`.
         num_decoder_heads: Number of attention heads in the decoder; None: `num_heads`.
+        decoder_recurrence: "ssru" for a recurrence in place of the decoder's self-attention, see
+            `SSRU`; None: self-attention.
         dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings (section 5.4).
         layer_drop: Probability in [0, 1) that a block is skipped in a training step (LayerDrop, Fan
             et al. 2020).
@@ -199,6 +202,7 @@ class TransformerConfig(Config):
     num_heads: int = 8
     decoder_d_ff: int | None = None
     num_decoder_heads: int | None = None
+    decoder_recurrence: str | None = None
     dropout: float = 0.1
     layer_drop: float = 0.0
     activation: str = "relu"
@@ -225,6 +229,7 @@ class TransformerConfig(Config):
         self._check_decoder_sizes()
         self._check_rates("layer_drop")
         require(self.guided_alignment >= 0, "guided_alignment", self.guided_alignment, "at least 0")
+        self._check_choice("decoder_recurrence", (None, *RECURRENCES))
         self._check_choice("activation", ACTIVATIONS)
         self._check_choice("positions", POSITIONS)
         if self.positions in SINUSOIDS:

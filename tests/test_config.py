@@ -63,6 +63,7 @@ CASES = {
     "num_heads": (3, logits, {}),
     "decoder_d_ff": (12, shapes, {}),
     "num_decoder_heads": (3, logits, {}),
+    "decoder_recurrence": ("ssru", shapes, {}),
     "dropout": (0.0, randomness, {}),
     "layer_drop": (0.9, randomness, dict(dropout=0.0)),
     "activation": ("silu", logits, {}),

@@ -42,7 +42,8 @@ class Attention:
         source_spans, target_spans: Start and end (excluded) of each token in characters of the
             text; an empty span for tokens that are not part of the text.
         encoder: Self-attention of the source, (L, N, S, S).
-        decoder: Self-attention of the target, (L, N, T, T), 0 for later positions.
+        decoder: Self-attention of the target, (L, N, T, T), 0 for later positions; L and N are 0
+            if the decoder has none.
         cross: Cross-attention from target positions to the source, (L, N, T, S).
     """
 
@@ -78,6 +79,8 @@ def attention(translator: Translator, source: str, target: str) -> Attention:
     sizes = {"S": len(source_ids), "T": len(target_ids)}
     encoder, decoder, cross = (
         np.stack([w[0, :, : sizes[t], : sizes[s]] for w in weights[name]])
+        if weights[name]
+        else np.zeros((0, 0, sizes[t], sizes[s]))
         for name, t, s in (("encoder", "S", "S"), ("decoder", "T", "T"), ("cross", "T", "S"))
     )
     tokenizer = translator.tokenizer
@@ -170,7 +173,7 @@ def between_words(found: Attention, part: str = "cross") -> tuple[list[str], lis
     Raises:
         ValueError: If `part` is unknown.
     """
-    require(part in PARTS, "part", part, f"one of {PARTS}")
+    weights_LNTS = weights_of(found, part)
     shifted = [(0, 0), *found.target_spans[:-1]]
     source = _grouped(found.source, found.source_tokens, found.source_spans)
     target = _grouped(found.target, found.target_tokens, found.target_spans)
@@ -178,7 +181,19 @@ def between_words(found: Attention, part: str = "cross") -> tuple[list[str], lis
     sides = dict(encoder=(source, source), decoder=(target, inputs), cross=(target, source))
     (queries, query_WT), (keys, key_WS) = sides[part]
     mean_WT = query_WT / query_WT.sum(axis=1, keepdims=True)
-    return queries, keys, mean_WT @ getattr(found, part) @ key_WS.T
+    return queries, keys, mean_WT @ weights_LNTS @ key_WS.T
+
+
+def weights_of(found: Attention, part: str) -> np.ndarray:
+    """Return the weights (L, N, T, S) of one of `PARTS`.
+
+    Raises:
+        ValueError: If `part` is unknown, or the model has no such attention.
+    """
+    require(part in PARTS, "part", part, f"one of {PARTS}")
+    weights = getattr(found, part)
+    require(len(weights) > 0, "part", part, "another: this decoder has no self-attention")
+    return weights
 
 
 def _grouped(text, tokens, spans):

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from keras_transformer import demo
-from keras_transformer.analysis.alignment import PARTS, Attention, attention, members_of, words
+from keras_transformer.analysis.alignment import (
+    PARTS,
+    Attention,
+    attention,
+    members_of,
+    weights_of,
+    words,
+)
 from keras_transformer.config import require
 from keras_transformer.demo.relations import linked_pairs
 from keras_transformer.translate.translator import Translator
@@ -175,4 +182,4 @@ def _of_words(maps: Attention, part: str) -> np.ndarray:
         "cross": (target, source),
     }[part]
     mean_WT = queries_WT / np.maximum(queries_WT.sum(axis=1, keepdims=True), 1)
-    return mean_WT @ getattr(maps, part) @ keys_WS.T
+    return mean_WT @ weights_of(maps, part) @ keys_WS.T

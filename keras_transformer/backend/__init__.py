@@ -78,6 +78,7 @@ from keras_transformer.backend.process_group import (
     slices_of,
     summed,
 )
+from keras_transformer.backend.recurrence import linear_recurrence
 from keras_transformer.backend.rematerialization import rematerialized
 from keras_transformer.backend.rounding import stochastically_rounded
 from keras_transformer.backend.rows import (

@@ -33,6 +33,7 @@ __all__ = [
     "repeat",
     "reshape",
     "shape",
+    "sigmoid",
     "softmax",
     "split",
     "sum",
@@ -162,4 +163,4 @@ else:
     def zeros_like(x: Any) -> Any:
         return torch.zeros_like(x)
 
-    matmul, where = torch.matmul, torch.where
+    matmul, sigmoid, where = torch.matmul, torch.sigmoid, torch.where

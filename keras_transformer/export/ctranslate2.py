@@ -52,7 +52,8 @@ def ctranslate2(
     Raises:
         ImportError: If the package `ctranslate2` is missing.
         ValueError: If `folder` is not a saved translator, its tokenizer has no SentencePiece model,
-            the model has several EOS tokens, or the quantization is unknown.
+            the model has several EOS tokens or a decoder without self-attention, or the
+            quantization is unknown.
         FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
     """
     accepted = f"one of {QUANTIZATIONS} or None"

@@ -37,7 +37,8 @@ def onnx(
       `cross_value_i` (B, N, S, H) for each decoder block i;
     - `decoder.onnx`: `token_ids` (B, 1) int64, the encoder's outputs, and `past_key_i`,
       `past_value_i` (B, N, T, H), T >= 0 -> `logits` (B, V) and `present_key_i`, `present_value_i`
-      (B, N, T + 1, H);
+      (B, N, T + 1, H). With `decoder_recurrence`, `past_state_i` and `present_state_i` (B, 1, D)
+      take their place, and the token's `position`, a scalar, is an input, too;
     - `translator.json`: special ids, vocabularies, and the special tokens around a text;
     - `source.spm` and `target.spm`: the SentencePiece models;
     - `translate.py`: a beam search in NumPy, to run or to copy from.

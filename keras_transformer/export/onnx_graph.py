@@ -16,6 +16,7 @@ from keras_transformer.models import EncoderDecoder
 from keras_transformer.translate.translator import Translator
 
 OPSET = 18  # version of ONNX's operators
+KEYS = "key", "value"  # the parts of a cache of attention
 # Size in bytes above which weights are in a separate file: the graph's file is limited to 2 GB.
 LARGEST = 1_500_000_000
 
@@ -37,14 +38,15 @@ class EncoderGraph(torch.nn.Module):
         source_ids = source_ids.to(torch.int32)
         first_ids = torch.full_like(source_ids[:, :1], self.model.config.bos_id)
         _, state, _ = self.model.prefill(source_ids, first_ids, 1)
-        caches = [cache["cross"][x] for cache in state["caches"] for x in ("key", "value")]
+        caches = [cache["cross"][x] for cache in state["caches"] for x in KEYS]
         return (state["source_mask"], *caches)
 
 
 class DecoderGraph(torch.nn.Module):
     """A decoder step, which maps a token per row (B, 1) and caches (B, N, T, H) to logits (B, V).
 
-    It also returns the caches with the keys and values of the token appended.
+    It also returns the caches with the keys and values of the token appended. With a recurrence,
+    the caches are states (B, 1, D), and the token's position is an input.
 
     Args:
         model: The model.
@@ -55,24 +57,38 @@ class DecoderGraph(torch.nn.Module):
         self.model = model
 
     def forward(
-        self, token_ids: Any, source_mask: Any, cross: Sequence[Any], past: Sequence[Any]
+        self,
+        token_ids: Any,
+        source_mask: Any,
+        cross: Sequence[Any],
+        past: Sequence[Any],
+        position: Any = None,
     ) -> tuple[Any, ...]:
-        """Return the logits (B, V) of the next token, and the self-attention caches."""
-        pairs = list(zip(cross[::2], cross[1::2], past[::2], past[1::2], strict=True))
-        caches = [
-            {"cross": {"key": a, "value": b}, "self": {"key": c, "value": d}}
-            for a, b, c, d in pairs
-        ]
+        """Return the logits (B, V) of the next token, and the caches of the target."""
+        parts = parts_of(self.model)
+        by_block = zip(_grouped(cross, KEYS), _grouped(past, parts), strict=True)
+        caches = [{"cross": of_source, "self": of_target} for of_source, of_target in by_block]
         state = {"source_mask": source_mask, "caches": caches}
-        index = past[0].shape[2]
+        index = past[0].shape[2] if position is None else position
         logits, state = self.model.step(token_ids.to(torch.int32), state, index)
-        present = [cache["self"][x] for cache in state["caches"] for x in ("key", "value")]
+        present = [cache["self"][x] for cache in state["caches"] for x in parts]
         return (logits[:, 0], *present)
 
 
-def names(kind: str, layers: int) -> list[str]:
-    """Return names of inputs or outputs: `<kind>_key_i` and `<kind>_value_i` for each block i."""
-    return [f"{kind}_{x}_{i}" for i in range(layers) for x in ("key", "value")]
+def _grouped(tensors, parts):
+    """Return the tensors of each block as a dict."""
+    starts = range(0, len(tensors), len(parts))
+    return [dict(zip(parts, tensors[i : i + len(parts)], strict=True)) for i in starts]
+
+
+def parts_of(model: EncoderDecoder) -> tuple[str, ...]:
+    """Return the names of the tensors in the target's cache of a block."""
+    return ("state",) if model.decoder.recurrence else KEYS
+
+
+def names(kind: str, layers: int, parts: Sequence[str] = KEYS) -> list[str]:
+    """Return names of inputs or outputs, such as `<kind>_key_i`: all parts for each block i."""
+    return [f"{kind}_{x}_{i}" for i in range(layers) for x in parts]
 
 
 def write(model: EncoderDecoder, folder: Path) -> None:
@@ -94,19 +110,26 @@ def write(model: EncoderDecoder, folder: Path) -> None:
             **options,
         )
         _save(program, folder / "encoder.onnx", size > LARGEST)
-        old = [x[:, :, :3] for x in cross]
+        past_names, present_names = (names(x, layers, parts_of(model)) for x in ("past", "present"))
+        past_shapes: dict[int, Any] = {0: batch, 2: past}
+        old, position = [x[:, :, :3] for x in cross], {}
+        if model.decoder.recurrence:
+            past_shapes = {0: batch}
+            old = [torch.zeros(len(mask), 1, model.config.d_model) for _ in past_names]
+            position = {"position": torch.tensor(3)}
         program = torch.onnx.export(
             DecoderGraph(model).eval(),
-            (source_ids[:, :1], mask, cross, old),
+            (source_ids[:, :1], mask, cross, old, *position.values()),
             input_names=[
-                "token_ids", "source_mask", *names("cross", layers), *names("past", layers)
+                "token_ids", "source_mask", *names("cross", layers), *past_names, *position
             ],
-            output_names=["logits", *names("present", layers)],
+            output_names=["logits", *present_names],
             dynamic_shapes={
                 "token_ids": {0: batch},
                 "source_mask": {0: batch, 3: source},
                 "cross": [{0: batch, 2: source}] * len(cross),
-                "past": [{0: batch, 2: past}] * len(cross),
+                "past": [past_shapes] * len(old),
+                **{name: {} for name in position},
             },
             **options,
         )  # fmt: skip

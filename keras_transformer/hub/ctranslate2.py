@@ -35,7 +35,7 @@ def write_model(
 
     Raises:
         ImportError: If the package `ctranslate2` is missing.
-        ValueError: If the model has several EOS tokens.
+        ValueError: If the model has several EOS tokens, or a decoder without self-attention.
     """
     spec = specification(
         model.config,
@@ -66,10 +66,13 @@ def specification(
 
     Raises:
         ImportError: If the package `ctranslate2` is missing.
-        ValueError: If the model has several EOS tokens.
+        ValueError: If the model has several EOS tokens, or a decoder without self-attention.
     """
     accepted = "one id for CTranslate2, whose models have one eos_token"
     require(len(config.eos_ids) == 1, "eos_id", config.eos_id, accepted)
+    recurrence = getattr(config, "decoder_recurrence", None)  # T5 has none
+    accepted = "None for CTranslate2, whose decoders have self-attention"
+    require(recurrence is None, "decoder_recurrence", recurrence, accepted)
     try:
         from ctranslate2.specs import common_spec, transformer_spec
     except ImportError as error:

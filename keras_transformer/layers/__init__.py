@@ -20,8 +20,10 @@ from keras_transformer.layers.recording import record_attention
 from keras_transformer.layers.relative_bias import RelativeBias
 from keras_transformer.layers.residual import AddNorm
 from keras_transformer.layers.rotary import Rotary, rotate
+from keras_transformer.layers.ssru import SSRU
 
 __all__ = [
+    "SSRU",
     "AddNorm",
     "AudioEmbedding",
     "Decoder",

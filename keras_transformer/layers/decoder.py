@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from keras_transformer.backend import cache_places, quick
+from keras_transformer.config import RECURRENCES, require
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.layer import Layer
@@ -19,6 +20,7 @@ from keras_transformer.layers.options import (
     FeedForwardOptions,
 )
 from keras_transformer.layers.residual import AddNorm
+from keras_transformer.layers.ssru import SSRU
 from keras_transformer.layers.stack import Stack
 
 
@@ -30,6 +32,8 @@ class DecoderBlock(Layer):
         num_heads: Number of attention heads.
         d_ff: Width inside the feed-forward.
         cross_attention: Whether there is cross-attention; False for a decoder-only model.
+        recurrence: "ssru" for an `SSRU` in place of the self-attention; it needs no positions, so
+            `bias` and `rotation` are ignored. None: self-attention.
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`. `window` and
             `global_tokens` apply to the self-attention only.
 
@@ -50,14 +54,21 @@ class DecoderBlock(Layer):
     Returns:
         The output (B, T, D) and the cache
         `{"self": {"key", "value"}, "cross": {"key", "value"}}`; "cross" only with
-        cross-attention.
+        cross-attention. With a recurrence, "self" is the cache of the `SSRU`.
     """
 
     mask_sources = MappingProxyType({"attention_mask": "x", "cross_attention_mask": "memory"})
 
     options_class = BlockOptions
 
-    def __init__(self, num_heads: int, d_ff: int, cross_attention: bool = True, **options: Any):
+    def __init__(
+        self,
+        num_heads: int,
+        d_ff: int,
+        cross_attention: bool = True,
+        recurrence: str | None = None,
+        **options: Any,
+    ):
         block_options = self.options_class.pop_from(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
         self.options, policy = block_options, self.dtype_policy
@@ -65,10 +76,20 @@ class DecoderBlock(Layer):
             block_options.part(AttentionOptions),
             block_options.part(AddNormOptions),
         )
-        self.self_attention = MultiHeadAttention(
-            **attention, causal=True, dtype=policy, name="self_attention"
-        )
-        self.self_attention_norm = AddNorm(**add_norm, dtype=policy, name="self_attention_norm")
+        self.self_attention: Any = None
+        self.recurrence: Any = None
+        if recurrence is None:
+            self.self_attention = MultiHeadAttention(
+                **attention, causal=True, dtype=policy, name="self_attention"
+            )
+        else:
+            accepted = f"one of {RECURRENCES} or None"
+            require(recurrence in RECURRENCES, "recurrence", recurrence, accepted)
+            window = block_options.window
+            require(window is None, "window", window, f"None with recurrence={recurrence!r}")
+            self.recurrence = SSRU(dtype=policy, name="recurrence")
+        name = "recurrence_norm" if recurrence else "self_attention_norm"
+        self.self_attention_norm = AddNorm(**add_norm, dtype=policy, name=name)
         self.cross_attention = None
         if cross_attention:
             attention |= dict(window=None, global_tokens=0)
@@ -84,7 +105,7 @@ class DecoderBlock(Layer):
         self.feed_forward_norm = AddNorm(**add_norm, dtype=policy, name="feed_forward_norm")
 
     def build(self, x_shape: Any, memory_shape: Any = None) -> None:
-        self.self_attention.build(x_shape)
+        (self.recurrence or self.self_attention).build(x_shape)
         self.self_attention_norm.build(x_shape)
         if self.cross_attention:
             self.cross_attention.build(x_shape, memory_shape)
@@ -105,14 +126,12 @@ class DecoderBlock(Layer):
         training: bool = False,
     ) -> tuple[Any, dict[str, Any]]:
         cache = cache or {"self": None, "cross": None}
-        attended, self_cache = self.self_attention(
-            self.self_attention_norm(x),
-            attention_mask=attention_mask,
-            bias=bias,
-            rotation=rotation,
-            cache=cache["self"],
-            index=index,
-        )
+        options = dict(attention_mask=attention_mask, cache=cache["self"])
+        if self.recurrence:
+            attended, self_cache = self.recurrence(self.self_attention_norm(x), **options)
+        else:
+            options |= dict(bias=bias, rotation=rotation, index=index)
+            attended, self_cache = self.self_attention(self.self_attention_norm(x), **options)
         x = self.self_attention_norm(x, attended, training=training)
         new_cache = {"self": self_cache}
         if self.cross_attention:
@@ -127,7 +146,10 @@ class DecoderBlock(Layer):
         return self.feed_forward_norm(x, transformed, training=training), new_cache
 
     def get_config(self) -> dict[str, Any]:
-        settings = {"cross_attention": self.cross_attention is not None}
+        settings = {
+            "cross_attention": self.cross_attention is not None,
+            "recurrence": "ssru" if self.recurrence else None,
+        }
         return {**super().get_config(), **settings}
 
 
@@ -140,6 +162,7 @@ class Decoder(Stack):
         num_heads: Number of attention heads per block.
         d_ff: Width inside the feed-forward.
         cross_attention: Whether the blocks have cross-attention.
+        recurrence: See `DecoderBlock`; needs `relative_positions` and `rotary` to be None.
         relative_positions: Number of buckets and maximum distance of a `RelativeBias` that all
             blocks share in their self-attention; None: no such bias.
         relative_by_layer: Whether each block has a `RelativeBias` of its own (UMT5).
@@ -174,12 +197,17 @@ class Decoder(Stack):
         num_heads: int,
         d_ff: int,
         cross_attention: bool = True,
+        recurrence: str | None = None,
         **options: Any,
     ):
         super().__init__(num_layers, num_heads, d_ff, **options)
-        self.cross_attention = cross_attention
-        self.blocks = self._new_blocks(DecoderBlock, num_layers, cross_attention=cross_attention)
+        self.cross_attention, self.recurrence = cross_attention, recurrence
+        settings = dict(cross_attention=cross_attention, recurrence=recurrence)
+        self.blocks = self._new_blocks(DecoderBlock, num_layers, **settings)
         self._add_positions_and_norm(bidirectional=False)
+        has_positions = self.rotaries or self.has_relative_bias
+        accepted = "None with relative_positions or rotary"
+        require(not (recurrence and has_positions), "recurrence", recurrence, accepted)
 
     def build(self, x_shape: Any, memory_shape: Any = None) -> None:
         self._build(self.blocks, x_shape, memory_shape)
@@ -260,8 +288,10 @@ class Decoder(Stack):
         if self.cross_attention:
             sources["cross"] = memory
 
-        def spec(block, source):
+        def spec(block, part, source):
             settings, (rows, length) = block.options, source.shape[:2]
+            if part == "self" and self.recurrence:
+                return {"state": keras.KerasTensor((rows, x.shape[-1]), dtype="float32")}
             heads = settings.num_heads
             head_dim = settings.head_dim or x.shape[-1] // heads
             if settings.kernel:
@@ -271,11 +301,14 @@ class Decoder(Stack):
             dtype = self.compute_dtype
             return {name: keras.KerasTensor(shape, dtype=dtype) for name in ("key", "value")}
 
-        caches = [{part: spec(block, y) for part, y in sources.items()} for block in self.blocks]
+        caches = [
+            {part: spec(block, part, y) for part, y in sources.items()} for block in self.blocks
+        ]
         return output, caches
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "cross_attention": self.cross_attention}
+        settings = {"cross_attention": self.cross_attention, "recurrence": self.recurrence}
+        return {**super().get_config(), **settings}
 
 
 def aligning_layer(num_layers: int) -> int:

@@ -14,10 +14,11 @@ def with_room(
     """Return the self-attention part of a block's cache after prefill, ready for steps.
 
     Args:
-        cache: Keys and values (B, G, P, H), or the state (B, N, F, I) of linear attention.
+        cache: Keys and values (B, G, P, H), or the state of linear attention (B, N, F, I) or of an
+            `SSRU` (B, D).
         length: Maximum number of positions.
         beam_size: Number of beams. Keys and values get a place for each beam at each position,
-            linear attention gets a state for each beam.
+            a state is repeated for each beam.
         window: The block's window, whose cache is a ring of as many positions; None: no window.
     """
     if "state" in cache:
@@ -39,11 +40,12 @@ def following(caches: Sequence[dict[str, Any]], ancestors_BKM: Any, index: Any) 
     if ancestors_BKM is None or not any("state" in cache["self"] for cache in caches):
         return list(caches)
     slots_BK = quick.maximum(at(ancestors_BKM, index - 1), 0)
-    slots_BK111 = quick.expand_dims(quick.expand_dims(quick.expand_dims(slots_BK, -1), -1), -1)
     results = []
     for cache in caches:
         part = cache["self"]
         if "state" in part:
-            part = {"state": gather(part["state"], slots_BK111, axis=1)}
+            state = part["state"]
+            shape = *quick.shape(slots_BK), *(1 for _ in state.shape[2:])
+            part = {"state": gather(state, quick.reshape(slots_BK, shape), axis=1)}
         results.append({**cache, "self": part})
     return results

@@ -276,7 +276,7 @@ class EncoderDecoder(VocabularyModel):
         # All beams are at one position: the embedding gets each as a row.
         x = self.target_embedding(quick.reshape(token_ids_BK, (-1, 1)), index=position)
         mask = None
-        if ancestors_BKM is not None:
+        if ancestors_BKM is not None and not self.decoder.recurrence:
             seen_BKM = ancestors_BKM[:, :, : index + 1] if caches_grow() else ancestors_BKM
             slots_K = quick.arange(beam_size, dtype="int32")
             mask_BKMK = quick.expand_dims(seen_BKM, -1) == slots_K

@@ -88,7 +88,12 @@ def parts_of(config: TransformerConfig, policy: Any) -> Parts:
         source_embedding,
         target_embedding,
         Encoder(config.num_encoder_layers, **stack, name="encoder"),
-        Decoder(config.num_decoder_layers, **stack | config.decoder_sizes, name="decoder"),
+        Decoder(
+            config.num_decoder_layers,
+            **stack | config.decoder_sizes,
+            recurrence=config.decoder_recurrence,
+            name="decoder",
+        ),
         output_layer,
         Bias(dtype=policy, name="output_bias") if config.output_bias else None,
     )

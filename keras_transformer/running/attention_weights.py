@@ -27,9 +27,9 @@ def attention_weights(
 ) -> Iterator[tuple[list[int], dict[str, list[np.ndarray]]]]:
     """Yield each batch: the indices of its pairs, and the weights (B, N, T, S) of each layer.
 
-    The weights are lists by layer, under "encoder", "decoder" and "cross". In the last two, row t
-    is the query that predicts target token t. B may be more than the number of pairs: the other
-    rows fill the batch.
+    The weights are lists by layer, under "encoder", "decoder" (empty without self-attention) and
+    "cross". In the last two, row t is the query that predicts target token t. B may be more than
+    the number of pairs: the other rows fill the batch.
 
     Args:
         model: The model.
@@ -41,7 +41,7 @@ def attention_weights(
     longest = [max(len(s), len(t)) for s, t in zip(source_ids, target_ids, strict=True)]
     parts = {
         "encoder": [block.attention for block in model.encoder.blocks],
-        "decoder": [block.self_attention for block in model.decoder.blocks],
+        "decoder": [x.self_attention for x in model.decoder.blocks if x.self_attention],
         "cross": [block.cross_attention for block in model.decoder.blocks],
     }
     for chosen, rows, length in search_batches(

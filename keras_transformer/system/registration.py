@@ -29,6 +29,7 @@ SERIALIZABLE = {  # modules, and their classes with `keras.saving.register_keras
     "layers.remainders": ("TokenTable",),
     "layers.residual": ("AddNorm",),
     "layers.rotary": ("Rotary",),
+    "layers.ssru": ("SSRU",),
     "losses": (
         "LabelSmoothedCrossentropy",
         "MaskedSquaredError",

@@ -93,6 +93,16 @@ def test_rows_are_those_that_predict(translator):
         np.testing.assert_allclose(actual, expected, atol=1e-5)
 
 
+def test_a_decoder_without_self_attention(translator, randomize):
+    recurrent = make(translator.tokenizer, randomize, decoder_recurrence="ssru")
+    found = attention(recurrent, SOURCE, TARGET)
+    assert (len(found.encoder), len(found.decoder), len(found.cross)) == (1, 0, 3)
+    assert len(between_words(found, "cross")[2]) == 3
+    with pytest.raises(ValueError, match="part must be another: this decoder has no self-att.*'de"):
+        between_words(found, "decoder")
+    assert align(recurrent, [SOURCE], [TARGET])
+
+
 LANGUAGES = {  # and the tokens before and after a source, and before a target
     "marian": (None, None, [], ["</s>"], [], "<pad>"),
     "m2m_100": ("en", "de", ["__en__"], ["</s>"], ["__de__"], "</s>"),

@@ -26,6 +26,7 @@ CASES = {
     "ones_like": lambda k, x: k.ones_like(x, dtype="int32"),
     "repeat": lambda k, x: k.repeat(x, 3, axis=1),
     "reshape": lambda k, x: k.reshape(x, (-1, 4)),
+    "sigmoid": lambda k, x: k.sigmoid(k.cast(x, "float32")),
     "softmax": lambda k, x: k.softmax(x, axis=-1),
     "split": lambda k, x: k.split(x, 2, axis=-1)[1],
     "split at places": lambda k, x: k.split(x, [1, 3], axis=-1)[1],

@@ -90,6 +90,10 @@ def test_bad_input(tmp_path, monkeypatch, randomize):
     Translator(randomize(several), tokenizer).save(tmp_path / "several")
     with pytest.raises(ValueError, match=r"eos_id must be one id .*, got \(3, 7\)"):
         ctranslate2(tmp_path / "several", tmp_path / "out")
+    recurrent = Transformer(dataclasses.replace(config, decoder_recurrence="ssru"))
+    Translator(randomize(recurrent), tokenizer).save(tmp_path / "recurrent")
+    with pytest.raises(ValueError, match="decoder_recurrence must be None for CTranslate2.*'ssru'"):
+        ctranslate2(tmp_path / "recurrent", tmp_path / "out")
     monkeypatch.setitem(sys.modules, "ctranslate2.specs", None)
     with pytest.raises(ImportError, match=r'extra "ctranslate2": pip install "ctranslate2>'):
         ctranslate2(tmp_path / "saved", tmp_path / "out")

@@ -1,5 +1,6 @@
 """Exported ONNX graphs translate like the Translator, without this package."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from keras_transformer import load_pretrained
+from keras_transformer import export, load_pretrained
 from keras_transformer.config import TransformerConfig
 from keras_transformer.export import onnx
 from keras_transformer.models import Transformer
@@ -101,6 +102,18 @@ def test_imported(kind, pretrained_folder, in_this_process, tmp_path):
     with in_this_process("onnx"):
         out = onnx(tmp_path / "saved", tmp_path / "out")
     assert translated(out, TEXTS) == translator.translate(TEXTS)
+
+
+@pytest.mark.parametrize("form", ["onnx", "saved_model"])
+def test_a_decoder_without_self_attention(form, own, randomize, tmp_path):
+    translator = Translator.load(own[0])
+    config = dataclasses.replace(translator.model.config, decoder_recurrence="ssru")
+    translator = Translator(randomize(Transformer(config), scale=2.0), translator.tokenizer)
+    translator.save(tmp_path / "saved")
+    out = getattr(export, form)(tmp_path / "saved", tmp_path / "out")
+    found = Translator.load(out).translate(TEXTS)
+    assert found == translator.translate(TEXTS)
+    assert any(found)
 
 
 def test_bad_input(own, tmp_path, monkeypatch):

@@ -170,4 +170,7 @@ def test_models_that_cannot_be_written(tiny_transformer, tmp_path):
         write_model(tmp_path / "out", ours, kind="t5")
     with pytest.raises(ValueError, match="kind must be one of .* or None, got 'brat'"):
         write_model(tmp_path / "out", ours, kind="brat")
+    recurrent = tiny_transformer(decoder_recurrence="ssru")
+    with pytest.raises(ValueError, match="marian: .* decoder_recurrence=None"):
+        write_model(tmp_path / "out", recurrent)
     assert not (tmp_path / "out").exists()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from keras_transformer.analysis.alignment import PARTS, Attention, between_words
+from keras_transformer.analysis.alignment import PARTS, Attention, between_words, weights_of
 from keras_transformer.analysis.plots.figures import COLORS, GREY, families_for, new_figure
 from keras_transformer.config import require
 
@@ -137,8 +137,7 @@ def attention_lines(
 
 def _chosen(attention, part, layers, heads):
     """Return the weights of the chosen layers and heads, and the indices of these."""
-    require(part in PARTS, "part", part, f"one of {PARTS}")
-    weights = getattr(attention, part)
+    weights = weights_of(attention, part)
     indices = []
     for name, asked, count in zip(
         ("layers", "heads"), (layers, heads), weights.shape, strict=False

@@ -107,15 +107,20 @@ class OnnxTranslator:
         names = [x.name for x in self.encoder.get_outputs()]
         memory = dict(zip(names, self.encoder.run(None, {"source_ids": source_ids}), strict=True))
         memory = {x: np.repeat(y, beam_size, axis=0) for x, y in memory.items()}
-        pasts = [x.name for x in self.decoder.get_inputs() if x.name.startswith("past_")]
-        shape = next(y.shape for x, y in memory.items() if x.startswith("cross_"))
-        past = {x: np.zeros((shape[0], shape[1], 0, shape[3]), "float32") for x in pasts}
+        past = {}
+        for entry in self.decoder.get_inputs():
+            if entry.name.startswith("past_"):  # keys and values of no positions, or a first state
+                sizes = [size if isinstance(size, int) else 0 for size in entry.shape[1:]]
+                past[entry.name] = np.zeros((beam_size, *sizes), "float32")
+        has_position = any(x.name == "position" for x in self.decoder.get_inputs())
         tokens = np.full(beam_size, facts["bos_id"])
         totals = np.where(np.arange(beam_size) == 0, 0.0, NEVER)  # start with one beam
         rows: list[list[int]] = [[] for _ in range(beam_size)]
         finished: list[tuple[float, list[int]]] = []
         for length in range(1, limit + 1):
             inputs = {"token_ids": tokens[:, None], **memory, **past}
+            if has_position:
+                inputs["position"] = np.array(length - 1)
             logits, *present = self.decoder.run(None, inputs)
             logs = logits - _log_sum_exp(logits)
             logs[:, facts["never_ids"]] = NEVER
@@ -147,7 +152,7 @@ class OnnxTranslator:
             if len(finished) == beam_size and ends_here:
                 break
             rows = [[*rows[beam], int(token)] for beam, token in zip(beams, tokens, strict=True)]
-            past = {name: value[beams] for name, value in zip(pasts, present, strict=True)}
+            past = {name: value[beams] for name, value in zip(past, present, strict=True)}
         return finished
 
 

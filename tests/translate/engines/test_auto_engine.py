@@ -10,6 +10,7 @@ from keras_transformer.text.glossary import Glossary
 from keras_transformer.translate.engines import auto_engine
 from keras_transformer.translate.engines.auto_engine import AutoEngine
 from keras_transformer.translate.translator import Translator
+from tests.small_translator import made_tokenizer, make
 
 pytestmark = pytest.mark.once("a choice between engines that have their own tests")
 TEXTS = ["one two", "", "seven eight nine", "ten"]
@@ -62,6 +63,14 @@ def test_models_and_machines_that_are_left_to_keras(reason, folder, choices, mon
     assert len(translator.translate(TEXTS)) == len(TEXTS)
     assert translator.config == translator.model.config
     assert choices() == [f"engine keras: {reason}"]
+
+
+def test_a_decoder_without_self_attention_is_left_to_keras(tmp_path, choices):
+    recurrent = make(made_tokenizer(), decoder_recurrence="ssru")
+    recurrent.save(tmp_path / "saved")
+    translator = Translator.load(tmp_path / "saved", engine="auto")
+    assert translator.translate(TEXTS) == recurrent.translate(TEXTS)
+    assert "decoder_recurrence must be None for CTranslate2" in choices()[0]
 
 
 def test_an_exported_translator_has_its_own_engine(saved_model):
