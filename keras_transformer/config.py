@@ -166,8 +166,6 @@ class TransformerConfig(Config):
         num_heads: Number of attention heads; each is `d_model / num_heads` wide.
         decoder_d_ff: Width inside the feed-forward sub-layers of the decoder; None: `d_ff`.
         num_decoder_heads: Number of attention heads in the decoder; None: `num_heads`.
-        decoder_recurrence: "ssru" for a recurrence in place of the decoder's self-attention, see
-            `SSRU`; None: self-attention.
         dropout: Dropout rate in [0, 1) on sub-layer outputs and embeddings (section 5.4).
         layer_drop: Probability in [0, 1) that a block is skipped in a training step (LayerDrop, Fan
             et al. 2020).
@@ -188,6 +186,8 @@ class TransformerConfig(Config):
         pad_id: Id of the padding token.
         bos_id: Id that the decoder's input begins with; may equal `pad_id` or an `eos_id`.
         eos_id: Id of the token that ends a text; a tuple if several tokens do.
+        decoder_recurrence: "ssru" for a recurrence in place of the decoder's self-attention, see
+            `SSRU`; None: self-attention.
 
     Raises:
         ValueError: If a value is out of range, or two values contradict each other.
@@ -202,7 +202,6 @@ class TransformerConfig(Config):
     num_heads: int = 8
     decoder_d_ff: int | None = None
     num_decoder_heads: int | None = None
-    decoder_recurrence: str | None = None
     dropout: float = 0.1
     layer_drop: float = 0.0
     activation: str = "relu"
@@ -220,6 +219,7 @@ class TransformerConfig(Config):
     pad_id: int = 0
     bos_id: int = 2
     eos_id: int | tuple[int, ...] = 3
+    decoder_recurrence: str | None = None
 
     def __post_init__(self) -> None:
         self._check_whole("source_vocab_size", "target_vocab_size", "d_model", "d_ff", "num_heads")

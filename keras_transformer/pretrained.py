@@ -288,10 +288,16 @@ def _of_marian(
     target_language: str | None,
     precision: str | None,
 ) -> Translator:
+    dtype, folder = precision if precision in FLOATS else "float32", marian.file.path.parent
+    if marian.is_ours:
+        model, tokenizer, facts = marian.restored(dtype)
+        languages = source_language or facts["source_language"], target_language
+        languages = languages[0], languages[1] or facts["target_language"]
+        options = facts["search"], facts["directions"]
+        return Translator(_narrow(model, precision, folder), tokenizer, *languages, *options)
     tokenizer, search = marian.tokenizer, marian.search
     tokenizer.between(source_language, target_language)
-    model = marian.model(precision if precision in FLOATS else "float32")
-    model = _narrow(model, precision, marian.file.path.parent)
+    model = _narrow(marian.model(dtype), precision, folder)
     return Translator(model, tokenizer, source_language, target_language, search)
 
 

@@ -15,6 +15,7 @@ from keras_transformer.hub.marian.layout import NEW
 from keras_transformer.hub.marian.outgoing import (
     LENGTHS,
     OURS,
+    TOKENIZER,
     arrays_of,
     kernels,
     kind_of,
@@ -50,7 +51,8 @@ def marian(
     does. Others need Marian 1.12 or later (`pymarian`), whose newer layers do not mask padding in
     all batches: `decoder.yml` asks for `mini-batch: 1`. The vocabularies are SentencePiece models
     (`.spm`); or lists of pieces (`.yml`), if ids are not those of a SentencePiece model. For lists,
-    texts must be cut into pieces first.
+    texts must be cut into pieces first. In float32, `load_pretrained` reads it back, bit for bit,
+    with the tokenizer in its folder `keras_transformer`.
 
     Args:
         folder: A folder written by `Translator.save`.
@@ -86,13 +88,17 @@ def marian(
     weights = weights_of(translator.model)
     with replacing(out, lose_others=False) as temporary:
         temporary.mkdir()
-        arrays: dict[str, Any] = arrays_of(config, weights)
+        facts = dict(search=translator.search, directions=translator.directions)
+        facts |= {x: getattr(translator, x) for x in ("source_language", "target_language")}
+        arrays: dict[str, Any] = arrays_of(config, weights, facts)
         model = QUANTIZED if quantization else MODEL
         if quantization:
             arrays = {x: y for x, y in arrays.items() if not x.startswith(OURS)}
             write_binary(temporary / model, arrays, kernels(config, weights))
         else:
             np.savez(temporary / model, **arrays)
+            (temporary / TOKENIZER).mkdir()
+            tokenizer.save(temporary / TOKENIZER)
         options = {
             "relative-paths": True,
             "models": [model],

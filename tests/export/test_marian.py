@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 
@@ -91,6 +92,12 @@ def test_files(kind, randomize, tmp_path):
     assert config == made.model.config
     for path, value in weights_of(made.model).items():
         np.testing.assert_array_equal(weights[path].view("int32"), value.view("int32"))
+    again = load_pretrained(tmp_path / "out")
+    assert (again.source_language, again.target_language) == ("en", "xx")
+    assert again.translate(TEXTS) == made.translate(TEXTS)
+    shutil.rmtree(tmp_path / "out" / "keras_transformer")
+    with pytest.raises(ValueError, match=r"model.npz needs the folder .*keras_transformer"):
+        load_pretrained(tmp_path / "out" / "model.npz")
 
 
 @needs_marian

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.hub.marian.npz import ModelFile
 from keras_transformer.hub.tensors import check_finite
 from keras_transformer.system.files import replacing
 from keras_transformer.system.git_lfs import refuse_pointer
 
+SUFFIX = ".bin"
 VERSION = 1
 _ALIGNMENT = 256
 _FLOATS, _SIGNED, _UNSIGNED = 0x400, 0x100, 0x200
@@ -29,6 +31,26 @@ INTGEMM8 = 0x10001
 _INTEGERS = {0x10001: "<i1", 0x4101: "<i1", 0x10002: "<i2", 0x4102: "<i2"}
 _IN_ONE_LAYOUT = 0x1F800  # bits of types with the layout of one kind of processor
 _ACTIVATIONS = "_QuantMultA"  # end of the names of the scales of 8-bit activations ("alphas")
+
+
+class BinaryFile(ModelFile):
+    """A `ModelFile` in Marian's binary form; see `read_binary`."""
+
+    def _all_names(self) -> set[str]:
+        self._arrays = read_binary(self.path)
+        return {*self._arrays}
+
+    def array(self, name: str) -> np.ndarray:
+        return self._arrays[name]
+
+
+def is_binary(path: str | os.PathLike) -> bool:
+    """Return whether a file ends and begins as a binary model does."""
+    path = Path(path)
+    if path.suffix != SUFFIX or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(8) == struct.pack("<Q", VERSION)
 
 
 def read_binary(path: str | os.PathLike) -> dict[str, np.ndarray]:

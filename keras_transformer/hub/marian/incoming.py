@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,13 +14,16 @@ import keras
 import numpy as np
 
 from keras_transformer.config import TransformerConfig, require
+from keras_transformer.hub.marian.binary import BinaryFile, is_binary
 from keras_transformer.hub.marian.names import OUTPUT, UNUSED, embedding, rules_of
 from keras_transformer.hub.marian.npz import SUFFIX, ModelFile
 from keras_transformer.hub.marian.options import checked, config_of, read_yaml, search_of
+from keras_transformer.hub.marian.outgoing import OURS, TOKENIZER, facts_of, restored
 from keras_transformer.hub.marian.vocabularies import PAIR, SPM, suppressed, tokenizer_of
 from keras_transformer.models import Transformer
 from keras_transformer.system.git_lfs import read_bytes
-from keras_transformer.text import MarianTokenizer
+from keras_transformer.text import MarianTokenizer, Tokenizer, load_tokenizer
+from keras_transformer.weights import assign_weights
 from keras_transformer.weights.sizes import sized_by
 
 DECODER = "decoder.yml"
@@ -32,17 +36,21 @@ def is_marian(source: str | os.PathLike) -> bool:
     path = Path(source)
     if path.is_dir():
         return not (path / "config.json").is_file() and bool(_decoders(path) or _models(path))
-    return path.suffix == SUFFIX
+    return path.suffix == SUFFIX or is_binary(path)
 
 
 def _decoders(folder: Path) -> list[Path]:
     """Return the files in a folder that may hold the options of a decoder."""
     paths = [folder / name for name in DECODERS]
-    return [*filter(Path.is_file, paths), *sorted(folder.glob(f"*{SUFFIX}.{DECODER}"))]
+    return [*filter(Path.is_file, paths), *sorted(folder.glob(f"*.{DECODER}"))]
 
 
 def _models(folder: Path) -> list[Path]:
-    return sorted(folder.glob(f"*{SUFFIX}"))
+    return [*sorted(folder.glob(f"*{SUFFIX}")), *filter(is_binary, sorted(folder.glob("*.bin")))]
+
+
+def _opened(path: Path) -> ModelFile:
+    return BinaryFile(path) if is_binary(path) else ModelFile(path)
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,7 @@ class MarianModel:
             ValueError: If a file is broken, or is not of Marian.
         """
         path = Path(path)
-        file = ModelFile(path)
+        file = _opened(path)
         places = [path.with_name(f"{path.name}.{DECODER}")]
         places += [path.with_name(name) for name in DECODERS]
         where = next(filter(Path.is_file, places), None)
@@ -114,7 +122,10 @@ class MarianModel:
 
     @property
     def search(self) -> dict[str, Any]:
-        """The options with which our search equals Marian's."""
+        """The options with which our search equals Marian's, but for a shortlist."""
+        if "shortlist" in self.decoder:
+            message = f"the shortlist of {self.where} is left out: all pieces are candidates"
+            warnings.warn(message, stacklevel=2)
         return search_of(self.decoder, suppressed(self.tokenizer), self.where)
 
     def model(self, dtype: Any = None) -> keras.Model:
@@ -145,6 +156,32 @@ class MarianModel:
                 self._without_projection(shape) if rule is None else self._take(rule, shape)
             )
         return model
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether `export.marian` wrote the model."""
+        return OURS in self.file.specials
+
+    def restored(self, dtype: Any = None) -> tuple[keras.Model, Tokenizer, dict[str, Any]]:
+        """Return what `export.marian` wrote: the model, bit for bit, its tokenizer, other facts.
+
+        Args:
+            dtype: See `model`.
+
+        Raises:
+            ValueError: If the tokenizer's folder beside the model is missing, or a file is broken.
+        """
+        folder = self.file.path.with_name(TOKENIZER)
+        if not folder.is_dir():
+            raise ValueError(f"{self.file.path} needs the folder {folder}, written beside it")
+        arrays = {x: self.file.array(x) for x in self.file.names | self.file.specials}
+        try:
+            config, weights = restored(arrays)
+            model = Transformer(config, dtype=dtype)
+            assign_weights(weights, model)
+        except (KeyError, ValueError, TypeError) as error:
+            raise ValueError(f"{self.file.path} is damaged: {error!r:.300}") from error
+        return model, load_tokenizer(folder), facts_of(arrays)
 
     def _check(self, needed):
         names, path = self.file.names, self.file.path
@@ -210,7 +247,7 @@ def read_models(source: str | os.PathLike) -> list[MarianModel]:
     options = read_yaml(read_bytes(where), where)
     models = [_beside(where, x) for x in _texts(options, "models", where)]
     vocabularies = _named(options, where)
-    return [MarianModel(ModelFile(x), options, where, vocabularies) for x in models]
+    return [MarianModel(_opened(x), options, where, vocabularies) for x in models]
 
 
 def _texts(options, name, where):

@@ -43,7 +43,10 @@ def rules_of(
         number = tied_layers[i] if tied_layers else i + 1
         ours, theirs = f"decoder/block_{i}", f"decoder_l{number}"
         sizes = config.decoder_sizes["num_heads"], projection
-        rules += _attention(f"{ours}/self_attention", f"{theirs}_self", config, *sizes)
+        if config.decoder_recurrence:
+            rules += _recurrence(f"{ours}/recurrence", f"{theirs}_rnn", config)
+        else:
+            rules += _attention(f"{ours}/self_attention", f"{theirs}_self", config, *sizes)
         rules += _attention(f"{ours}/cross_attention", f"{theirs}_context", config, *sizes)
         rules += _feed_forward(ours, theirs, config)
     for side, name in (("encoder", "source_embedding"), ("decoder", "target_embedding")):
@@ -94,6 +97,12 @@ def _attention(ours, theirs, config, heads, projection):
     if projection:
         rules += _dense(f"{ours}/output", *output)
     return rules + _sub_layer_norm(ours, f"{theirs}_Wo", config)
+
+
+def _recurrence(ours, theirs, config):
+    rules = [Rule(f"{ours}/candidate/kernel", (f"{theirs}_W",))]
+    rules += _dense(f"{ours}/forget", f"{theirs}_Wf", f"{theirs}_bf")
+    return rules + _sub_layer_norm(ours, theirs if config.norm_first else f"{theirs}_ffn", config)
 
 
 def _feed_forward(ours, theirs, config):

@@ -15,7 +15,8 @@ from keras_transformer.hub.tensors import check_finite
 from keras_transformer.system.git_lfs import refuse_pointer
 
 SUFFIX = ".npz"
-OPTIONS = "special:model.yml"
+SPECIAL = "special:"  # names of arrays that Marian skips begin with it
+OPTIONS = f"{SPECIAL}model.yml"
 
 
 class ModelFile:
@@ -28,6 +29,7 @@ class ModelFile:
         path: The file.
         size: Its size in bytes.
         names: Names of the arrays of weights.
+        specials: Names of the other arrays.
         options: Options of the model, by Marian's names.
 
     Raises:
@@ -41,17 +43,14 @@ class ModelFile:
             raise FileNotFoundError(f"there is no file {self.path}")
         refuse_pointer(self.path)
         self.size = self.path.stat().st_size
-        try:
-            with zipfile.ZipFile(self.path) as file:
-                members = file.namelist()
-        except (zipfile.BadZipFile, OSError, ValueError) as error:
-            raise ValueError(f"{self.path} is not a complete npz file: {error}") from error
-        self.names = {name.removesuffix(".npy") for name in members} - {OPTIONS}
-        if f"{OPTIONS}.npy" not in members and OPTIONS not in members:
+        names = self._all_names()
+        self.specials = {name for name in names if name.startswith(SPECIAL)}
+        self.names = names - self.specials
+        if OPTIONS not in names:
             raise ValueError(
                 f"{self.path} is not a model of Marian: it has no {OPTIONS}, the model's options"
             )
-        text = self._array(OPTIONS).tobytes().rstrip(b"\0")
+        text = self.array(OPTIONS).tobytes().rstrip(b"\0")
         self.options: dict[str, Any] = read_yaml(text, f"{OPTIONS} in {self.path}")
 
     def read(self, name: str) -> np.ndarray:
@@ -61,12 +60,24 @@ class ModelFile:
             ValueError: If it cannot be read, holds other numbers than floats of 16 bits or more, or
                 a NaN or an infinity.
         """
-        values = self._array(name)
+        values = self.array(name)
         if values.dtype.kind != "f":
             raise ValueError(f"{name} in {self.path} must hold floats, got {values.dtype}")
         return check_finite(values.astype("float32", copy=False), name, self.path)
 
-    def _array(self, name):
+    def _all_names(self) -> set[str]:
+        try:
+            with zipfile.ZipFile(self.path) as file:
+                return {name.removesuffix(".npy") for name in file.namelist()}
+        except (zipfile.BadZipFile, OSError, ValueError) as error:
+            raise ValueError(f"{self.path} is not a complete npz file: {error}") from error
+
+    def array(self, name: str) -> np.ndarray:
+        """Read one array as it is.
+
+        Raises:
+            ValueError: If it cannot be read.
+        """
         # Opened anew for each array, so that no file stays open.
         try:
             with np.load(self.path, allow_pickle=False) as arrays:

@@ -15,6 +15,13 @@ from keras_transformer.system.foreign_fields import FieldTable
 
 ACTIVATIONS = {"relu": "relu", "swish": "silu", "gelu": "gelu"}  # theirs -> ours
 EPSILON = 1e-6  # of the layer norms
+ATTENTION, RECURRENT = "self-attention", "rnn"  # values of transformer-decoder-autoreg
+# With which values a recurrence is an SSRU and nothing else.
+_SSRU = {
+    "dec-cell": ("ssru",),
+    "transformer-rnn-projection": (False,),
+    "layer-normalization": (False,),
+}
 _TIES = ("tied-embeddings", "tied-embeddings-src", "tied-embeddings-all")
 # Operations before a sub-layer, after it and after a stack. Dropout ("d") is left out: it has no
 # effect in a trained model.
@@ -49,6 +56,7 @@ _READ = {
     "transformer-dim-ffn": size(2048),
     "transformer-decoder-dim-ffn": count(0),
     "transformer-ffn-activation": _choice(ACTIVATIONS, "swish"),
+    "transformer-decoder-autoreg": _choice((ATTENTION, RECURRENT), ATTENTION),
     "transformer-tied-layers": _whole_numbers("layers from 1", lambda x: min(x, default=1) > 0, []),
     "transformer-no-projection": flag(False),
     "transformer-postprocess-emb": _operations("d"),
@@ -77,7 +85,6 @@ MODEL = FieldTable(
     ),
     refused={
         "type": ("transformer",),
-        "transformer-decoder-autoreg": ("self-attention",),
         "transformer-ffn-depth": (2,),
         "transformer-decoder-ffn-depth": (0, 2),
         "transformer-attention-mask": ("default",),
@@ -161,6 +168,9 @@ def checked(options: Mapping[str, Any], path: str | os.PathLike) -> dict[str, An
         ValueError: If an option has a value that is not supported; names it and the file.
     """
     MODEL.check(options, path)
+    if options.get("transformer-decoder-autoreg") == RECURRENT:
+        cell = {name: options.get(name, "gru" if name == "dec-cell" else False) for name in _SSRU}
+        FieldTable({}, refused=_SSRU).check(cell, path)
     try:
         theirs = complete(options, _READ)
         if _norm_first(theirs):
@@ -213,6 +223,7 @@ def config_of(theirs: Mapping[str, Any], vocab_size: int, eos_id: int) -> Transf
         num_encoder_layers=theirs["enc-depth"],
         num_decoder_layers=theirs["dec-depth"],
         num_heads=theirs["transformer-heads"],
+        decoder_recurrence="ssru" if theirs["transformer-decoder-autoreg"] == RECURRENT else None,
         activation=ACTIVATIONS[theirs["transformer-ffn-activation"]],
         norm_first=_norm_first(theirs),
         norm_embeddings="n" in theirs["transformer-postprocess-emb"],

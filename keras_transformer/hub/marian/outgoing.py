@@ -19,14 +19,15 @@ from keras_transformer.hub.marian.layout import (
     stream_factor,
     token_factor,
 )
+from keras_transformer.hub.marian.npz import OPTIONS, SPECIAL
 from keras_transformer.layers.embedding import sinusoids
 from keras_transformer.layers.head_groups import fuse, unfuse
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}  # ours, and Marian's names
-OPTIONS = "special:model.yml"
 # Marian skips arrays whose names begin with "special:". These are our config, and the difference
 # between the bits of a weight and of what its array gives back.
-OURS, REST = "special:keras_transformer", "special:keras_transformer/"
+OURS, REST = f"{SPECIAL}keras_transformer", f"{SPECIAL}keras_transformer/"
+TOKENIZER = "keras_transformer"  # folder of our tokenizer beside the model
 LENGTHS = 3  # Marian's max-length-factor: tokens of a translation for one of the source
 NEVER = -1e9  # output bias of tokens that are never generated
 _OUTPUT_BIAS = "decoder_ff_logit_out_b"
@@ -80,12 +81,17 @@ def options_of(config: TransformerConfig, kind: str = LEGACY) -> dict[str, Any]:
     }
 
 
-def arrays_of(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> Arrays:
+def arrays_of(
+    config: TransformerConfig,
+    weights: Mapping[str, np.ndarray],
+    facts: Mapping[str, Any] | None = None,
+) -> Arrays:
     """Return the arrays of Marian's model file for a model of ours.
 
     Args:
         config: The model's config.
         weights: Its weights in float32, by Keras path.
+        facts: Further plain values to keep for `facts_of`.
 
     Raises:
         ValueError: If Marian cannot hold the model; the message names the field of the config.
@@ -104,7 +110,7 @@ def arrays_of(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> A
             "max-length": LENGTHS * config.max_length,
         }
     arrays[OPTIONS] = _text(options)
-    arrays[OURS] = _text({"config": config.to_dict()})
+    arrays[OURS] = _text({**(facts or {}), "config": config.to_dict()})
     for path, value in _weights_of(config, arrays).items():
         rest = weights[path].view("int32") - value.view("int32")
         if rest.any():
@@ -125,13 +131,17 @@ def restored(arrays: Mapping[str, np.ndarray]) -> tuple[TransformerConfig, Array
     Args:
         arrays: All arrays of the file; `OURS` is one of them.
     """
-    text = bytes(arrays[OURS]).rstrip(b"\0").decode()
-    config = TransformerConfig.from_dict(json.loads(text)["config"])
+    config = TransformerConfig.from_dict(facts_of(arrays)["config"])
     weights = _weights_of(config, arrays)
     for path, value in weights.items():
         if (rest := arrays.get(f"{REST}{path}")) is not None:
             weights[path] = (value.view("int32") + rest.astype("int32")).view("float32")
     return config, weights
+
+
+def facts_of(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Return the facts that `arrays_of` kept, and the config."""
+    return json.loads(bytes(arrays[OURS]).rstrip(b"\0"))
 
 
 def _check(config):
@@ -142,6 +152,8 @@ def _check(config):
     require(len(config.eos_ids) == 1, "eos_id", config.eos_id, "one id for Marian")
     accepted = f"one of {sorted(ACTIVATIONS)} for Marian"
     require(config.activation in ACTIVATIONS, "activation", config.activation, accepted)
+    recurrence = config.decoder_recurrence
+    require(recurrence is None, "decoder_recurrence", recurrence, "None for an export to Marian")
     heads = config.num_decoder_heads or config.num_heads
     accepted = f"num_heads, {config.num_heads}, for Marian"
     require(heads == config.num_heads, "num_decoder_heads", heads, accepted)

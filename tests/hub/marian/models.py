@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 DATA = Path(__file__).with_name("data")
-NAMES = ("post_norm", "pre_norm", "tied_all", "untied", "swish")
+NAMES = ("post_norm", "pre_norm", "tied_all", "untied", "swish", "ssru")
 SOURCES: list[str] = json.loads((DATA / "sources.json").read_text("utf-8"))
 
 

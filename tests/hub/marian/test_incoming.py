@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_transformer import Translator
+from keras_transformer.hub.marian.binary import write_binary
 from keras_transformer.hub.marian.incoming import is_marian
 from keras_transformer.pretrained import load_pretrained
 from tests.hub.marian.models import DATA, NAMES, SOURCES, changed, copied, facts
@@ -93,8 +94,8 @@ def test_vocabularies_are_found_without_options_of_a_decoder(tmp_path):
     ("options", "message"),
     [
         ("type: s2s", "type in .*tied_all.npz is 's2s'"),
-        ("transformer-decoder-autoreg: average-attention", "autoreg in .* is 'average-attention'"),
-        ("transformer-decoder-autoreg: rnn", "autoreg in .* is 'rnn'"),
+        ("transformer-decoder-autoreg: average-attention", "autoreg must be .* got 'average"),
+        ("transformer-decoder-autoreg: rnn", "dec-cell in .* is 'gru'"),
         ("transformer-ffn-activation: tanh", "tied_all.npz .*activation must be one of"),
         ("transformer-postprocess: dar", "tied_all.npz .*transformer-postprocess='dar'"),
         ("transformer-tied-layers: [1, 3]", r"tied-layers must be .* got \[1, 3\]"),
@@ -146,8 +147,32 @@ def test_other_layers_are_refused(tmp_path):
 
 
 @pytest.mark.once("reads files")
-def test_an_ssru_is_refused_by_name(tmp_path):
-    if not (DATA / "ssru.npz").is_file():
-        pytest.skip("not trained")
-    with pytest.raises(ValueError, match="transformer-decoder-autoreg in .*ssru.npz is 'rnn'"):
-        load_pretrained(DATA / "ssru.npz")
+def test_other_recurrences_are_refused_by_name(tmp_path):
+    for option, value in [("dec-cell", "gru"), ("transformer-rnn-projection", True)]:
+        changed(path := copied("ssru", tmp_path), f"{option}: {value}")
+        with pytest.raises(ValueError, match=rf"{option} in .*ssru.npz is '?{value}"):
+            load_pretrained(path)
+
+
+@pytest.mark.once("reads files")
+def test_a_binary_file_is_read_as_the_npz(tmp_path):
+    path = copied("tied_all", tmp_path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    write_binary(path.with_suffix(".bin"), arrays)
+    (tmp_path / "tied_all.bin.decoder.yml").write_text("vocabs: [joint.spm, joint.spm]")
+    path.unlink()
+    translator = load_pretrained(tmp_path / "tied_all.bin")
+    assert translator.search["length_penalty"] == 0
+    expected = load_pretrained(DATA / "tied_all.npz")
+    for ours, theirs in zip(translator.model.weights, expected.model.weights, strict=True):
+        np.testing.assert_array_equal(*map(keras.ops.convert_to_numpy, (ours, theirs)))
+
+
+@pytest.mark.once("reads files")
+def test_a_shortlist_is_left_out_with_a_warning(tmp_path):
+    path = copied("tied_all", tmp_path)
+    with (tmp_path / "tied_all.npz.decoder.yml").open("a") as file:
+        file.write("\nshortlist: [lex.bin, false]\n")
+    with pytest.warns(UserWarning, match="the shortlist of .*decoder.yml is left out"):
+        load_pretrained(path)
