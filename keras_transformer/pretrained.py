@@ -142,31 +142,25 @@ def load_pretrained(
         ValueError: If the family, a language or the precision is unknown, or a file is broken or
             does not match the others.
     """
-    require(
-        precision in (*PRECISIONS, None), "precision", precision, f"one of {PRECISIONS} or None"
-    )
-    if is_gguf(source):
-        with unpacked(source) as folder:
-            return load_pretrained(folder, source_language, target_language, precision)
+    accepted = f"one of {PRECISIONS} or None"
+    require(precision in (*PRECISIONS, None), "precision", precision, accepted)
+    pair = source_language, target_language
+    for is_packed, opened in ((is_gguf, unpacked), (is_zip, extracted)):
+        if is_packed(source):
+            with opened(source) as folder:
+                return load_pretrained(folder, *pair, precision)
     precision = precision and usable_precision(precision)
-    if is_zip(source):
-        with extracted(source) as folder:
-            return load_pretrained(folder, source_language, target_language, precision)
     if is_marian(source):
-        parts = read_models(source)
-        translators = [
-            _of_marian(part, source_language, target_language, precision) for part in parts
-        ]
-        return translators[0] if len(parts) == 1 else ensemble(translators)
+        members = [_of_marian(x, *pair, precision) for x in read_models(source)]
+        return members[0] if len(members) == 1 else ensemble(members)
     if is_converted(source):
-        return _converted(Path(source), source_language, target_language, precision)
+        return _converted(Path(source), *pair, precision)
     config = _config_of(source)
     theirs = read_json(config)
     kind: Any = theirs.get("model_type") if isinstance(theirs, dict) else None
     family = hugging_face.family_of(theirs if kind else {}, config)
     translates = kind in KINDS and issubclass(family.model, EncoderDecoder)
-    languages = dict(source_language=source_language, target_language=target_language)
-    for name, language in languages.items():
+    for name, language in zip(("source_language", "target_language"), pair, strict=True):
         require(translates or language is None, name, language, f"None: {source} is a {kind!r}")
     folder = _whole(source, config)
     # The tokenizer first: it fails before gigabytes are read.

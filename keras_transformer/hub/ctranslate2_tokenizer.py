@@ -14,7 +14,7 @@ from keras_transformer.system.git_lfs import read_bytes
 from keras_transformer.text import SentencePieceTokenizer, Tokenizer
 from keras_transformer.text.hugging_face import FAST, MODELS, OPTIONS, START, read_tokenizer
 from keras_transformer.text.languages import M2M100, MBART50, NLLB200
-from keras_transformer.text.marian import TAG, MarianTokenizer
+from keras_transformer.text.marian_tokenizer import TAG, MarianTokenizer
 from keras_transformer.text.pieces import SPACE, fields_of
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer_options import ADDED

@@ -15,7 +15,7 @@ from keras_transformer.system.failures import readable
 from keras_transformer.system.files import read_json, write_json
 from keras_transformer.system.git_lfs import read_bytes
 from keras_transformer.text.languages import M2M100, MBART50, NLLB200, WMT21
-from keras_transformer.text.marian import TAG, MarianTokenizer
+from keras_transformer.text.marian_tokenizer import TAG, MarianTokenizer
 from keras_transformer.text.multilingual import MultilingualTokenizer
 from keras_transformer.text.pieces import SPACE, FastPieces, SentencePieces
 from keras_transformer.text.text_tokenizer import TextTokenizer

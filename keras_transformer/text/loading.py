@@ -9,7 +9,7 @@ from keras_transformer.system.failures import readable
 from keras_transformer.system.files import complete, read_json
 from keras_transformer.text.hugging_face import read_tokenizer
 from keras_transformer.text.keras_hub_tokenizer import KerasHubTokenizer
-from keras_transformer.text.marian import MarianTokenizer
+from keras_transformer.text.marian_tokenizer import MarianTokenizer
 from keras_transformer.text.multilingual import ORIGINALS, MultilingualTokenizer
 from keras_transformer.text.sentence_piece import SentencePieceTokenizer
 from keras_transformer.text.tokenizer import MANIFEST, Tokenizer

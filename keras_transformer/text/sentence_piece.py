@@ -13,7 +13,7 @@ import sentencepiece
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.system.git_lfs import read_bytes
-from keras_transformer.text.marian import tag_of
+from keras_transformer.text.marian_tokenizer import tag_of
 from keras_transformer.text.pieces import decoded, encoded, offsets
 from keras_transformer.text.sentence_piece_training import (
     SENTINEL,

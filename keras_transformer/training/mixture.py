@@ -14,7 +14,7 @@ from keras_transformer.config import require
 from keras_transformer.data.built_in_corpora import Corpus
 from keras_transformer.data.cleaning import clean
 from keras_transformer.data.text_files import Pairs, read_pairs
-from keras_transformer.text.marian import tag_of
+from keras_transformer.text.marian_tokenizer import tag_of
 from keras_transformer.training.corpus_options import CorpusOptions
 from keras_transformer.training.documents import separated, with_context
 from keras_transformer.training.noise import with_noise

@@ -11,7 +11,7 @@ from keras_transformer.hub.ctranslate2_in import Converted
 from keras_transformer.hub.ctranslate2_tokenizer import text_tokenizer_of, tokenizer_of
 from keras_transformer.models import Transformer
 from keras_transformer.text import SentencePieceTokenizer
-from keras_transformer.text.marian import MarianTokenizer
+from keras_transformer.text.marian_tokenizer import MarianTokenizer
 
 pytestmark = pytest.mark.once("text only")
 ENGLISH = ["The old man sees the dog.", "A dog sleeps here."]

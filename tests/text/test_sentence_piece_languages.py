@@ -7,7 +7,7 @@ import pytest
 
 from keras_transformer.text import MarianTokenizer, SentencePieceTokenizer, load_tokenizer
 from keras_transformer.text.hugging_face import write_tokenizer
-from keras_transformer.text.marian import tag_of
+from keras_transformer.text.marian_tokenizer import tag_of
 from tests.text.sentences import ENGLISH, GERMAN
 
 CODES = dict(source_languages=("en", "de"), target_languages=("de", "en", "pt-BR"))

@@ -15,11 +15,11 @@ import numpy as np
 
 from keras_transformer.config import TransformerConfig, require
 from keras_transformer.hub.marian.binary import BinaryFile, is_binary
-from keras_transformer.hub.marian.names import OUTPUT, UNUSED, embedding, rules_of
 from keras_transformer.hub.marian.npz import SUFFIX, ModelFile
 from keras_transformer.hub.marian.options import checked, config_of, read_yaml, search_of
 from keras_transformer.hub.marian.outgoing import OURS, TOKENIZER, facts_of, restored
 from keras_transformer.hub.marian.vocabularies import PAIR, SPM, suppressed, tokenizer_of
+from keras_transformer.hub.marian.weight_names import OUTPUT, UNUSED, embedding, rules_of
 from keras_transformer.models import Transformer
 from keras_transformer.system.git_lfs import read_bytes
 from keras_transformer.text import MarianTokenizer, Tokenizer, load_tokenizer

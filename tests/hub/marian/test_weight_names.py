@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.hub.marian.incoming import MarianModel
-from keras_transformer.hub.marian.names import rules_of
+from keras_transformer.hub.marian.weight_names import rules_of
 from tests.hub.marian.models import DATA
 
 
