@@ -28,8 +28,9 @@ LANGUAGES = ("de", "es", "fr")  # beside English
 SIZES = ["model.d_model=192", "model.d_ff=768", "model.num_heads=6", "vocab_size=8000"]
 SIZES += ["model.num_encoder_layers=6", "model.num_decoder_layers=2"]
 SIZES += ["num_buckets=14", "average_last=1", "protect=true"]
-FIRST = ["epochs=3", "peak_learning_rate=0.003", "warmup_steps=1500", "decay=inverse_sqrt"]
-SECOND = ["epochs=1", "peak_learning_rate=0.0015", "warmup_steps=100", "decay=linear", "noise=0.15"]
+FIRST = ["epochs=5", "peak_learning_rate=0.003", "warmup_steps=1500", "decay=inverse_sqrt"]
+SECOND = ["epochs=2", "peak_learning_rate=0.0015", "warmup_steps=100", "decay=linear"]
+SECOND += ["noise=0.15", "model.dropout=0.05"]
 PAIRS, PER_PIECE, FREQUENT = 30_000, 50, 300  # of the shortlist: pairs are those of a direction
 
 
