@@ -22,6 +22,7 @@ from keras_transformer.layers import (
     PositionalEmbedding,
     RelativeBias,
     Rotary,
+    SSRU,
 )
 from tests.backends import BACKEND, EVERY_CASE, cases
 
@@ -62,6 +63,7 @@ LAYERS = {  # how to make one, and the tensors of a call
         dict(query_positions=PLACES, key_positions=PLACES),
     ),
     "Rotary": (lambda **k: Rotary(4, **k), dict(positions=PLACES)),
+    "SSRU": (lambda **k: SSRU(**k), dict(x=X)),
 }
 
 
