@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_transformer import layers
 from keras_transformer.layers import (
+    SSRU,
     AddNorm,
     AudioEmbedding,
     Decoder,
@@ -22,7 +23,6 @@ from keras_transformer.layers import (
     PositionalEmbedding,
     RelativeBias,
     Rotary,
-    SSRU,
 )
 from tests.backends import BACKEND, EVERY_CASE, cases
 
