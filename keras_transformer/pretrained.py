@@ -285,10 +285,11 @@ def _of_marian(
     dtype, folder = precision if precision in FLOATS else "float32", marian.file.path.parent
     if marian.is_ours:
         model, tokenizer, facts = marian.restored(dtype)
-        languages = source_language or facts["source_language"], target_language
-        languages = languages[0], languages[1] or facts["target_language"]
-        options = facts["search"], facts["directions"]
-        return Translator(_narrow(model, precision, folder), tokenizer, *languages, *options)
+        source_language = source_language or facts.get("source_language")
+        target_language = target_language or facts.get("target_language")
+        options = facts.get("search"), facts.get("directions") or ()
+        model = _narrow(model, precision, folder)
+        return Translator(model, tokenizer, source_language, target_language, *options)
     tokenizer, search = marian.tokenizer, marian.search
     tokenizer.between(source_language, target_language)
     model = _narrow(marian.model(dtype), precision, folder)

@@ -22,5 +22,5 @@ def test_equals_a_loop(rng):
     run = compiled(linear_recurrence, model, varying=(0, 1))
     for length in (1, 2, 7):
         decay, added = (rng.uniform(-1, 1, (2, length, 3)).astype("float32") for _ in range(2))
-        found = numpy(run(*map(ops.convert_to_tensor, (decay, added))))
-        np.testing.assert_allclose(found, loop(decay, added), atol=1e-6)
+        states = numpy(run(*map(ops.convert_to_tensor, (decay, added))))
+        np.testing.assert_allclose(states, loop(decay, added), atol=1e-6)

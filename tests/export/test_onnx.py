@@ -111,9 +111,9 @@ def test_a_decoder_without_self_attention(form, own, randomize, tmp_path):
     translator = Translator(randomize(Transformer(config), scale=2.0), translator.tokenizer)
     translator.save(tmp_path / "saved")
     out = getattr(export, form)(tmp_path / "saved", tmp_path / "out")
-    found = Translator.load(out).translate(TEXTS)
-    assert found == translator.translate(TEXTS)
-    assert any(found)
+    translations = Translator.load(out).translate(TEXTS)
+    assert translations == translator.translate(TEXTS)
+    assert any(translations)
 
 
 def test_bad_input(own, tmp_path, monkeypatch):

@@ -116,8 +116,8 @@ def test_pairs_in_one_row(made):
     segments = np.array([[1] * 3 + [2] * 5]), np.array([[1] * 4 + [2] * 4])
     source = np.concatenate([SOURCE[:1, :3], SOURCE[1:]], axis=1)
     names = dict(zip(("source_segments", "target_segments"), segments, strict=True))
-    found = logits(model, source, TARGET.reshape(1, 8), **names)
-    np.testing.assert_allclose(found.reshape(2, 4, -1), logits(model), atol=1e-5)
+    packed = logits(model, source, TARGET.reshape(1, 8), **names)
+    np.testing.assert_allclose(packed.reshape(2, 4, -1), logits(model), atol=1e-5)
 
 
 def search(model, source=SOURCE, prefix=None, uniforms=None, **options):
@@ -150,10 +150,10 @@ def test_forced_tokens_samples_and_ensembles(made, rng):
     assert (ids[0, :, :2] == [7, 8]).all() and (ids[1, :, 0] == 9).all()
     uniforms = rng.uniform(size=(ROWS, 8)).astype("float32")
     drawn, logs = search(model, uniforms=uniforms, temperature=1.0, length_penalty=0.0)
-    for rows, found in ((ids[:, 0], scores[:, 0]), (drawn[:, 0], logs[:, 0])):
+    for rows, sums in ((ids[:, 0], scores[:, 0]), (drawn[:, 0], logs[:, 0])):
         target = np.concatenate([np.full((ROWS, 1), 2), rows[:, :-1]], axis=1)
         expected = score(logits(model, target=target), rows)
-        np.testing.assert_allclose(found, expected, atol=1e-3)
+        np.testing.assert_allclose(sums, expected, atol=1e-3)
     alone, _ = search(model, beam_size=3)
     both, _ = search(Ensemble([model, model]), beam_size=3)
     np.testing.assert_array_equal(both, alone)
