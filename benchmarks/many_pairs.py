@@ -39,16 +39,13 @@ Pairs = list[tuple[str, str]]
 Direction = tuple[str, str]
 
 
-def test_sets(
-    data: Path, part: str, languages: Sequence[str], limit: int = 0
-) -> dict[Direction, Pairs]:
+def test_sets(data: Path, part: str, languages: Sequence[str]) -> dict[Direction, Pairs]:
     """Return the pairs of each direction between English and these languages, and between them.
 
     Args:
         data: Folder of the folders `tatoeba-en-de` and so on.
         part: Name of the files before the language code, such as "dev".
         languages: Codes of the languages other than English.
-        limit: Maximum number of pairs of a direction; 0: all.
     """
     from keras_transformer.data.text_files import read_pairs
 
@@ -62,7 +59,7 @@ def test_sets(
         pairs = shared(sets[PIVOT, first], sets[PIVOT, second])
         if pairs:
             sets |= {(first, second): pairs, (second, first): _swapped(pairs)}
-    return {direction: pairs[: limit or None] for direction, pairs in sets.items()}
+    return sets
 
 
 def shared(first: Pairs, second: Pairs) -> Pairs:
@@ -71,8 +68,29 @@ def shared(first: Pairs, second: Pairs) -> Pairs:
     return [(translations[text], others[text]) for text in dict(first) if text in others]
 
 
+def references(pairs: Pairs, all_pairs: Pairs) -> list[list[str | None]]:
+    """Return lists of references as sacreBLEU takes them: the first, then what others wrote.
+
+    Tatoeba has several translations of many a sentence, each of them right: of the first 1,000
+    sentences into French, 663 have another one in the file.
+
+    Args:
+        pairs: The test set.
+        all_pairs: The pairs whose targets count as references of equal sources.
+    """
+    targets: dict[str, dict[str, None]] = {}
+    for source, target in all_pairs:
+        targets.setdefault(source, {})[target] = None
+    columns = [[target, *(x for x in targets[source] if x != target)] for source, target in pairs]
+    return [list(row) for row in itertools.zip_longest(*columns)]
+
+
 def scores(
-    translator: Any, direction: Direction, pairs: Pairs, options: Mapping[str, Any]
+    translator: Any,
+    direction: Direction,
+    pairs: Pairs,
+    options: Mapping[str, Any],
+    all_pairs: Pairs,
 ) -> dict[str, Any]:
     """Return BLEU and chrF in a direction, translated directly and in two steps through English.
 
@@ -81,7 +99,14 @@ def scores(
         direction: Source and target language.
         pairs: The test set.
         options: Options of the search.
+        all_pairs: Pairs with more references of the same sources.
+
+    Returns:
+        The scores of `evaluate`; `through`, BLEU in two steps; `all`, BLEU with all references;
+        and `person`, the BLEU of the second reference, where there is one, with the first.
     """
+    import sacrebleu
+
     from keras_transformer.evaluation.scores import evaluate
 
     def translate(texts, source, target):
@@ -89,11 +114,17 @@ def scores(
 
     translator = copy.copy(translator)
     translator.directions = ()  # else it takes the two steps by itself
-    sources, references = ([*side] for side in zip(*pairs, strict=True))
-    results = evaluate(translate(sources, *direction), references)
+    sources, targets = ([*side] for side in zip(*pairs, strict=True))
+    outputs, choices = translate(sources, *direction), references(pairs, all_pairs)
+    results = evaluate(outputs, targets)
+    results["all"] = sacrebleu.corpus_bleu(outputs, choices).score
+    if len(choices) > 1:
+        others = [pair for pair in zip(*choices[:2], strict=True) if pair[1]]
+        first, second = zip(*others, strict=True)
+        results["person"] = sacrebleu.corpus_bleu(second, [first]).score
     if PIVOT not in direction and translator.tokenizer.target_languages:
         english = translate(sources, direction[0], PIVOT)
-        results["through"] = evaluate(translate(english, PIVOT, direction[1]), references)["bleu"]
+        results["through"] = evaluate(translate(english, PIVOT, direction[1]), targets)["bleu"]
     return results
 
 
@@ -102,6 +133,7 @@ def rows_of(
     sets: Mapping[Direction, Pairs],
     singles: Mapping[Direction, Any],
     options: Mapping[str, Any],
+    limit: int = 0,
 ) -> list[tuple[str, ...]]:
     """Return a row of the table for each direction.
 
@@ -110,13 +142,16 @@ def rows_of(
         sets: Test sets, from `test_sets`.
         singles: Translators of one pair.
         options: Options of the search.
+        limit: Maximum number of pairs of a direction to translate; 0: all.
     """
     rows = []
-    for direction, pairs in sets.items():
-        results = scores(translator, direction, pairs, options)
+    for direction, all_pairs in sets.items():
+        pairs = all_pairs[: limit or None]
+        results = scores(translator, direction, pairs, options, all_pairs)
         single = singles.get(direction)
-        alone = scores(single, direction, pairs, options)["bleu"] if single else None
-        numbers = (results["bleu"], results["chrf"], results.get("through"), alone)
+        alone = scores(single, direction, pairs, options, all_pairs)["bleu"] if single else None
+        numbers = (results.get(x) for x in ("bleu", "chrf", "through", "all", "person"))
+        numbers = (*numbers, alone)
         kind = "trained" if PIVOT in direction else "zero-shot"
         cells = ("" if x is None else f"{x:.1f}" for x in numbers)
         rows.append(("-".join(direction), kind, str(len(pairs)), *cells))
@@ -155,14 +190,20 @@ def main() -> None:
         if not equals or name.count("-") != 1:
             parser.error(f"--single must read SOURCE-TARGET=FOLDER, got {text!r}")
         singles[tuple(name.split("-"))] = Translator.load(folder)
-    sets = test_sets(arguments.data, arguments.part, languages, arguments.limit)
+    sets = test_sets(arguments.data, arguments.part, languages)
     options = dict(beam_size=arguments.beam_size, length_penalty=arguments.length_penalty)
-    columns = ("direction", "training", "pairs", "BLEU", "chrF", "BLEU through English")
-    rows = rows_of(translator, sets, singles, options)
+    columns = (
+        "direction", "training", "pairs", "BLEU", "chrF", "BLEU through English",
+        "BLEU with all references", "BLEU of another reference",
+        "BLEU of a model of this pair alone",
+    )  # fmt: skip
+    rows = rows_of(translator, sets, singles, options, arguments.limit)
     parts = [
-        contest.table((*columns, "BLEU of a model of this pair alone"), rows),
+        contest.table(columns, rows),
         f"{translator.model.count_params():,} weights; beam size {arguments.beam_size}, length "
-        f"penalty {arguments.length_penalty:g}; sacreBLEU and chrF, one reference.",
+        f"penalty {arguments.length_penalty:g}; sacreBLEU and chrF, one reference but where said. "
+        "Another reference is the second translation of a sentence in the file, scored with the "
+        "first, over the sentences that have one.",
     ]
     contest.report("many_pairs", "One model of many language pairs", parts, arguments.save)
 

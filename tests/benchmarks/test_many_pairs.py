@@ -32,7 +32,12 @@ def test_directions_without_pairs_share_a_source(data):
     assert sets["en", "de"] == TEXTS["de"] and sets["fr", "en"][0] == ("trois", "three")
     assert sets["de", "fr"] == [("eins", "un"), ("drei", "trois")]
     assert sets["fr", "de"] == [("un", "eins"), ("trois", "drei")] and len(sets) == 6
-    assert len(many_pairs.test_sets(data, "dev", ["de"], limit=2)["de", "en"]) == 2
+
+
+@pytest.mark.once("needs no backend")
+def test_all_references_of_a_source():
+    rows = many_pairs.references([("two", "zwei"), ("one", "ein")], TEXTS["de"])
+    assert rows == [["zwei", "ein"], [None, "eins"]]
 
 
 @pytest.mark.once("runs what other tests run under each backend")
@@ -51,10 +56,10 @@ def test_the_table(data, tiny_transformer, monkeypatch, capsys):
     monkeypatch.setattr(many_pairs.contest, "report", lambda *given: print(*given[2]))
     many_pairs.main()
     rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()]
-    rows = {row[0].removeprefix("| "): row for row in rows if len(row) == 7}
+    rows = {row[0].removeprefix("| "): row for row in rows if len(row) == 9}
     assert rows["de-fr"][1:3] == ["zero-shot", "2"] and rows["de-fr"][5] != ""
-    assert rows["en-de"][1] == "trained" and rows["en-de"][3] == rows["en-de"][6].split(" ")[0]
-    assert rows["en-de"][5] == ""
+    assert rows["en-de"][1] == "trained" and rows["en-de"][3] == rows["en-de"][8].split(" ")[0]
+    assert rows["en-de"][5] == "" and rows["en-de"][7] == "0.0" and rows["en-fr"][7] == ""
     monkeypatch.setattr(sys, "argv", [*command, "--single", "en-de"])
     with pytest.raises(SystemExit):
         many_pairs.main()
