@@ -37,7 +37,7 @@ width="${WIDTH:-768}"
 save=(--save) measured=(--precision bfloat16 --rows 128 --length 64 --steps 20)
 recipe=(--set epochs=20 --set precision=mixed_bfloat16) sentences=200 half=float16 short=() limit=1000
 tatoeba=("model.d_model=$width" "model.d_ff=$((4 * width))" "model.num_heads=$((width / 64))")
-tatoeba+=("epochs=${EPOCHS:-4}" tokens_per_batch=32768 packed_length=128 peak_learning_rate=0.001)
+tatoeba+=("epochs=${EPOCHS:-3}" tokens_per_batch=32768 packed_length=128 peak_learning_rate=0.001)
 tatoeba+=(precision=mixed_bfloat16)
 if [ -n "${TOY:-}" ]; then
   save=() measured=(--precision float32 --rows 4 --length 8 --steps 2 --rounds 1)

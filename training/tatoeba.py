@@ -3,9 +3,9 @@
     python -m training.tatoeba --data-folder DATA
 
 DATA has the folders `tatoeba-en-de`, `tatoeba-en-es` and `tatoeba-en-fr` of the recipe `tatoeba`.
-The first run trains on their text as it is, the second on text with noise, at a falling learning
-rate. The same command resumes. On two CPU cores it takes hours; `--set` changes options of both
-runs, such as tokens_per_batch on a GPU.
+The first run trains on their text as it is, the others go on from it on text with noise, each at
+a learning rate that falls to zero. The same command resumes. On two CPU cores it takes hours;
+`--set` changes options of all runs, such as tokens_per_batch on a GPU.
 """
 
 from __future__ import annotations
@@ -28,9 +28,13 @@ LANGUAGES = ("de", "es", "fr")  # beside English
 SIZES = ["model.d_model=192", "model.d_ff=768", "model.num_heads=6", "vocab_size=8000"]
 SIZES += ["model.num_encoder_layers=6", "model.num_decoder_layers=2"]
 SIZES += ["num_buckets=14", "average_last=1", "protect=true"]
-FIRST = ["epochs=5", "peak_learning_rate=0.003", "warmup_steps=1500", "decay=inverse_sqrt"]
-SECOND = ["epochs=2", "peak_learning_rate=0.0015", "warmup_steps=100", "decay=linear"]
-SECOND += ["noise=0.15", "model.dropout=0.05"]
+RUNS = {
+    "first": "epochs=5 peak_learning_rate=0.003 warmup_steps=1500 decay=inverse_sqrt",
+    "second": "epochs=2 peak_learning_rate=0.0015 warmup_steps=100 decay=linear noise=0.15 "
+    "model.dropout=0.05",
+    "third": "epochs=4 peak_learning_rate=0.002 warmup_steps=300 decay=linear noise=0.1 "
+    "model.dropout=0.05",
+}
 PAIRS, PER_PIECE, FREQUENT = 30_000, 50, 300  # of the shortlist: pairs are those of a direction
 
 
@@ -58,20 +62,22 @@ def main(
     output: Annotated[Path, typer.Option(help="Folder to write.")] = Path("saved_models/tatoeba"),
     work: Annotated[
         Path | None,
-        typer.Option(help="Folder of the two runs.  [default: OUTPUT-runs]"),
+        typer.Option(help="Folder of the runs.  [default: OUTPUT-runs]"),
     ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change an option of both runs, such as epochs=1."),
+        typer.Option("--set", help="Change an option of all runs, such as epochs=1."),
     ] = None,
 ) -> None:
-    """Train the translator in two runs, learn its shortlist, and store it in 8 bits."""
+    """Train the translator in three runs, learn its shortlist, and store it in 8 bits."""
     work = work or output.with_name(f"{output.name}-runs")
-    first, second = work / "first", work / "second"
-    train("tatoeba", first, data_folder, changes=[*SIZES, *FIRST, *(changes or ())])
-    options = [*SIZES, *SECOND, *(changes or ())]
-    train("tatoeba", second, data_folder, start_from=first, changes=options)
-    translator = Translator.load(second, "int8")
+    start: Path | None = None
+    for name, options in RUNS.items():
+        folder = work / name
+        settings = [*SIZES, *options.split(), *(changes or ())]
+        train("tatoeba", folder, data_folder, start_from=start, changes=settings)
+        start = folder
+    translator = Translator.load(folder, "int8")
     translator.shortlist = shortlist_of(translator, data_folder)
     translator.save(output)
     print(output)

@@ -22,7 +22,7 @@ TINY = (
 
 
 @pytest.mark.once("training and saving are tested under each")
-def test_two_runs_a_shortlist_and_eight_bits(tmp_path, capsys):
+def test_its_runs_a_shortlist_and_eight_bits(tmp_path, capsys):
     choose = random.Random(0).choices
     for code in tatoeba.LANGUAGES:
         folder = tmp_path / "data" / f"tatoeba-en-{code}"
@@ -38,6 +38,6 @@ def test_two_runs_a_shortlist_and_eight_bits(tmp_path, capsys):
     made = Translator.load(tmp_path / "out", None, "de", "fr")
     assert made.middle == "en" and len(made.directions) == 6 and made.search == {"protect": True}
     assert made.model.saved_quantization == "int8" and made.shortlist is not None
-    assert (tmp_path / "out-runs" / "second" / "metrics.json").is_file()
+    assert (tmp_path / "out-runs" / "third" / "metrics.json").is_file()
     options = dict(beam_size=1, max_extra_length=4)
     assert len(made.translate(["Sonne rot"], **options, shortlist=True)) == 1
