@@ -137,10 +137,11 @@ def attend_cache(
 
     Args:
         query_BNTH, key_BNSH, value_BNSH: Queries, keys and values per head.
-        mask: See `attention`. None: causal; the queries are at the last T filled places.
+        mask: See `attention`. None: causal; the queries are at the last `queries` filled places.
         bias: See `attention`; covers as many places as `cache_places` returns.
         filled: Number of filled places, at most S.
-        queries: T, the number of queries: of new positions, or of beams at one position.
+        queries: Number of filled places that the queries belong to: one for each new position or
+            beam. T, or 1 if the T rows are query heads that share a key head.
         soft_cap: See `attention_weights`.
     """
 
