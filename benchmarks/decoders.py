@@ -90,7 +90,7 @@ def ctranslate2(
     """A contestant: CTranslate2 with our weights; the workers share the cores, one takes all."""
     import ctranslate2
 
-    from keras_transformer.hub.ctranslate2 import specification
+    from keras_transformer.hub.ctranslate2_writer import specification
 
     tokenizer, config, weights = _model(folder)
     pieces = tokenizer.pieces_of("target")

@@ -105,7 +105,7 @@ def main() -> None:
     arguments = parser.parse_args()
     from keras_transformer.evaluation.assess import read_metrics
     from keras_transformer.language.chat import Chat
-    from keras_transformer.training import chat, language_model
+    from keras_transformer.training import chat_tuning, language_model
     from keras_transformer.training.language_models import read_start, with_chat_template
 
     folder = arguments.folder
@@ -120,7 +120,7 @@ def main() -> None:
         output = folder / ("lora" if rank else "whole")
         options = dict(start_from=folder / "base", data_files=[folder / "dialogues.jsonl"])
         options |= dict(output=output, lora_rank=rank, peak_learning_rate=rate)
-        chat.train(**options, epochs=arguments.epochs, precision=arguments.precision)
+        chat_tuning.train(**options, epochs=arguments.epochs, precision=arguments.precision)
         scores = measure(Chat.load(output), questions)
         trained = read_metrics(output)["training"]
         detail = f"rank {rank}" if rank else ""

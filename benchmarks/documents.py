@@ -56,7 +56,7 @@ def main() -> None:
     from keras_transformer import Translator
     from keras_transformer.data.built_in_corpora import load_corpus
     from keras_transformer.text.context import reads_context
-    from keras_transformer.translate.documents import translate_documents
+    from keras_transformer.translate.document_translation import translate_documents
 
     sources, references = zip(*load_corpus("documents", train_size=1).tests["test"], strict=True)
     rows = []

@@ -31,7 +31,7 @@ SIZES = dict(
 def written(folder: str, layers: int) -> tuple[Callable, dict]:
     """A contestant that writes the checkpoint."""
     from keras_transformer import Transformer, TransformerConfig
-    from keras_transformer.hub.hugging_face import write_model
+    from keras_transformer.hub.hugging_face_checkpoint import write_model
 
     config = TransformerConfig(**SIZES, num_encoder_layers=layers, num_decoder_layers=layers)
 
@@ -45,7 +45,7 @@ def imported(folder: str) -> tuple[Callable, dict]:
     """A contestant that reads the checkpoint's bytes, then imports it."""
     from safetensors import safe_open
 
-    from keras_transformer.hub.hugging_face import read_model
+    from keras_transformer.hub.hugging_face_checkpoint import read_model
 
     path = Path(folder, "model.safetensors")
 

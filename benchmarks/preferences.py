@@ -98,7 +98,7 @@ def scores(folder: Path, data: Path, tests: Sequence[str] = TESTS) -> list[float
 
 def tuned(given: argparse.Namespace, name: str, rate: float, seed: int, steps: int) -> Path:
     """Tune the translator in one way, unless that is done already; return its folder."""
-    from keras_transformer.training.preferences import train
+    from keras_transformer.training.preference_tuning import train
 
     output = given.room / f"{name.replace(' ', '-').lower()}-{rate}-{seed}"
     path = given.room / "pairs.jsonl"
@@ -122,7 +122,7 @@ def kept(path: Path, make: Callable[[], list[float]]) -> list[float]:
 
 def steps_of(path: Path, translator: Any, tokens_per_batch: int) -> int:
     """Return the number of batches that the preferences of a file make."""
-    from keras_transformer.training.preferences import batches
+    from keras_transformer.training.preference_tuning import batches
 
     return len(batches(translator, path, tokens_per_batch=tokens_per_batch))
 

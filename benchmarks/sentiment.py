@@ -159,7 +159,7 @@ def tuned(writer: Any, pairs: tuple, beta: float, steps: int, measure: Any) -> l
     import keras
 
     import keras_transformer as kt
-    from keras_transformer.language.preferences import reference_log_probabilities
+    from keras_transformer.language.preference_inputs import reference_log_probabilities
     from keras_transformer.losses import PreferenceLoss
 
     keras.utils.set_random_seed(0)
@@ -182,7 +182,7 @@ def tuned(writer: Any, pairs: tuple, beta: float, steps: int, measure: Any) -> l
 
 def measurement(writer: Any, prompts: list, classifiers: Sequence[Classifier]) -> Any:
     """Return a function that gives KL and mean rewards of a tuned writer's texts."""
-    from keras_transformer.language.preferences import reference_log_probabilities
+    from keras_transformer.language.preference_inputs import reference_log_probabilities
 
     def measure(other):
         answers = continued(other, prompts, seed=1000)

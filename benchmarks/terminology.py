@@ -30,7 +30,7 @@ COLUMNS = ("sentences", "terms", "kept without", "kept", "BLEU without", "BLEU",
 
 def candidates(sources: list[str], targets: list[str], count: int) -> dict[str, list[str]]:
     """Return the most probable translations of the most frequent words, best first."""
-    from keras_transformer.text.shortlist import Shortlist
+    from keras_transformer.text.lexical_shortlist import Shortlist
     from keras_transformer.text.words import WordTokenizer
 
     cleaned = [[" ".join(x.strip(".,;:!?\"'()") for x in text.split()) for text in side]

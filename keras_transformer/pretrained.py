@@ -13,10 +13,10 @@ import keras
 from keras_transformer.backend import usable_precision
 from keras_transformer.config import BLOCKS, require
 from keras_transformer.data.archives import extracted, is_zip
-from keras_transformer.hub import hugging_face
-from keras_transformer.hub.ctranslate2_in import Converted, is_converted
+from keras_transformer.hub import hugging_face_checkpoint
+from keras_transformer.hub.ctranslate2_reader import Converted, is_converted
 from keras_transformer.hub.ctranslate2_tokenizer import text_tokenizer_of, tokenizer_of
-from keras_transformer.hub.families.label_names import labels_of
+from keras_transformer.hub.families.label_fields import labels_of
 from keras_transformer.hub.generation_config import generation_facts, left_out, search_of
 from keras_transformer.hub.gguf.checkpoint import unpacked
 from keras_transformer.hub.gguf.container import is_gguf
@@ -43,13 +43,13 @@ from keras_transformer.tasks.text_embedder import TextEmbedder
 from keras_transformer.tasks.text_scorer import TextScorer
 from keras_transformer.text import read_tokenizer
 from keras_transformer.text.chat_template import ChatTemplate
-from keras_transformer.text.hugging_face import KINDS
+from keras_transformer.text.hugging_face_tokenizer import KINDS
 from keras_transformer.text.lowercase import lowercased
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.translate.ensemble import ensemble
 from keras_transformer.translate.translator import Translator
 
-CONFIG = hugging_face.CONFIG
+CONFIG = hugging_face_checkpoint.CONFIG
 NO_LOGIT = -1e4  # a logit with probability 0, in the range of float16
 FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt", "vocab.txt"]
 PICKLED = "pytorch_model*.bin"
@@ -158,14 +158,14 @@ def load_pretrained(
     config = _config_of(source)
     theirs = read_json(config)
     kind: Any = theirs.get("model_type") if isinstance(theirs, dict) else None
-    family = hugging_face.family_of(theirs if kind else {}, config)
+    family = hugging_face_checkpoint.family_of(theirs if kind else {}, config)
     translates = kind in KINDS and issubclass(family.model, EncoderDecoder)
     for name, language in zip(("source_language", "target_language"), pair, strict=True):
         require(translates or language is None, name, language, f"None: {source} is a {kind!r}")
     folder = _whole(source, config)
     # The tokenizer first: it fails before gigabytes are read.
     if translates:
-        theirs, _ = hugging_face.read_config(folder)
+        theirs, _ = hugging_face_checkpoint.read_config(folder)
         tokenizer = read_tokenizer(folder, theirs)
         usual = _usual_languages(folder, tokenizer)
         chosen = source_language or usual[0], target_language or usual[1]
@@ -186,7 +186,7 @@ def load_pretrained(
     search = {}
     if issubclass(family.model, Speech | DecoderOnly):
         options = Transcription if issubclass(family.model, Speech) else Generation
-        search = search_of(folder, options, hugging_face.read_config(folder)[0])
+        search = search_of(folder, options, hugging_face_checkpoint.read_config(folder)[0])
     model = _model(folder, precision)
     if isinstance(model, Speech):
         check_feature_extractor(folder, model.config)
@@ -224,7 +224,7 @@ def checkpoint_folder(source: str | os.PathLike) -> Path:
 
 
 def _whole(source: str | os.PathLike, config: Path) -> Path:
-    hugging_face.read_config(config.parent)  # fails before gigabytes are downloaded
+    hugging_face_checkpoint.read_config(config.parent)  # fails before gigabytes are downloaded
     if Path(source).is_dir():
         return Path(source)
     folder = _fetched(os.fspath(source), FILES)
@@ -241,7 +241,8 @@ def _config_of(source: str | os.PathLike) -> Path:
 def _model(folder: Path, precision: str | None, without: Iterable[int] = ()) -> keras.Model:
     """Return the model of a folder, in which the tokens in `without` have no probability."""
     dtype = precision if precision in FLOATS else "float32"
-    model = hugging_face.read_model(folder, dtype, precision if precision in BLOCKS else None)
+    blocks = precision if precision in BLOCKS else None
+    model = hugging_face_checkpoint.read_model(folder, dtype, blocks)
     if without:
         weights, path = {x.path: x for x in model.weights}, "output_bias/bias"
         where = f"renormalize_logits of {folder}"

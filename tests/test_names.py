@@ -9,7 +9,7 @@ import pytest
 
 from keras_transformer import layers
 from keras_transformer.config import Config, TransformerConfig
-from keras_transformer.layers.options import Options
+from keras_transformer.layers.block_options import Options
 from keras_transformer.models import BERTConfig, GPTConfig, LLaMAConfig, T5Config
 from keras_transformer.names import THEIRS, advice
 from keras_transformer.search import TRANSLATE, Search

@@ -17,8 +17,8 @@ import typer
 
 from keras_transformer import Translator
 from keras_transformer.data.text_files import read_pairs
+from keras_transformer.text.lexical_shortlist import Shortlist
 from keras_transformer.text.marian_tokenizer import tag_of
-from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.training import runs
 from keras_transformer.training.translation import train
 

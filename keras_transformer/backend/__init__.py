@@ -3,6 +3,7 @@
 Each function has the same meaning on every backend, and a faster implementation on at least one.
 """
 
+from keras_transformer.backend.accelerators import constant, count_gpus, zeros
 from keras_transformer.backend.ahead import packages
 from keras_transformer.backend.block_linear import (
     block_linear,
@@ -46,7 +47,6 @@ from keras_transformer.backend.data_parallel import (
     with_rows,
 )
 from keras_transformer.backend.decoding import at, best_tokens, forbid, gather, put, row_loop
-from keras_transformer.backend.devices import constant, count_gpus, zeros
 from keras_transformer.backend.dot_product_attention import (
     attention,
     attention_weights,

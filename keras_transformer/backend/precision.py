@@ -10,8 +10,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_transformer.backend.accelerators import count_gpus
 from keras_transformer.backend.compilation import BACKEND
-from keras_transformer.backend.devices import count_gpus
 from keras_transformer.config import require
 from keras_transformer.system.processor import processor_features
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from keras_transformer.backend.devices import count_gpus
+from keras_transformer.backend.accelerators import count_gpus
 from keras_transformer.system import interruption
 from keras_transformer.system.processor import num_threads
 

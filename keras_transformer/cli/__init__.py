@@ -11,7 +11,6 @@ import typer
 from keras_transformer import __version__
 from keras_transformer.cli.augment import back_translate, distill
 from keras_transformer.cli.calibrate import calibrate
-from keras_transformer.cli.chat import chat
 from keras_transformer.cli.clean import clean
 from keras_transformer.cli.common import Command, Commands, SayHandler, say
 from keras_transformer.cli.compare import compare
@@ -31,6 +30,7 @@ from keras_transformer.cli.serve import serve
 from keras_transformer.cli.shortlist import shortlist
 from keras_transformer.cli.speech import speak, transcribe
 from keras_transformer.cli.tasks import COMMANDS
+from keras_transformer.cli.terminal_chat import chat
 from keras_transformer.cli.train import TrainCommand, train
 from keras_transformer.cli.translate import translate
 

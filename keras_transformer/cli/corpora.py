@@ -25,7 +25,7 @@ from keras_transformer.cli.common import (
     say,
     searching,
 )
-from keras_transformer.corpora.options import NAMES, CorpusOptions
+from keras_transformer.corpora.job_options import NAMES, CorpusOptions
 
 _PAUSE = 60  # seconds between lines of progress in a log
 

@@ -29,7 +29,7 @@ def launch(
         keras-transformer launch --processes 4 -- train --recipe base --output saved_models/base
         keras-transformer launch --processes 2 -- python my_script.py
     """
-    from keras_transformer.distribution.launch import launch as run
+    from keras_transformer.distribution.launcher import launch as run
 
     is_python = command[0] in ("python", "python3")
     program = command[1:] if is_python else ["-m", "keras_transformer.cli", *command]

@@ -48,7 +48,7 @@ def shortlist(
     from keras_transformer.data.text_files import read_pairs
     from keras_transformer.saved.contents import read_with_sides
     from keras_transformer.text.languages import short_code
-    from keras_transformer.text.shortlist import FILE, Shortlist
+    from keras_transformer.text.lexical_shortlist import FILE, Shortlist
 
     tokenizer, saved = read_with_sides(folder, "translator")
     tokenizer = tokenizer.between(saved.get("source_language"), saved.get("target_language"))

@@ -18,13 +18,13 @@ TRANSLATE = "translate"
 # models, if there is one.
 TASKS = {
     "answer": "question_answering",
-    "chat": "chat",
+    "chat": "chat_tuning",
     "classify": "text_classification",
     "dna": "dna",
     "fill": "masked_language_model",
     "generate": "language_model",
     "parse": "parsing",
-    "preferences": "preferences",
+    "preferences": "preference_tuning",
     "protein": "protein",
     "regress": "token_regression",
     "see": "image_classification",

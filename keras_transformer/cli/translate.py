@@ -28,7 +28,7 @@ from keras_transformer.cli.translation_modes import (
     translate_lines,
     translate_to_folder,
 )
-from keras_transformer.corpora.options import NAMES, CorpusOptions
+from keras_transformer.corpora.job_options import NAMES, CorpusOptions
 from keras_transformer.search import TRANSLATE, Search
 
 

@@ -13,7 +13,7 @@ from keras_transformer.cli.reading import read_lines, source_code
 from keras_transformer.cli.rerank import reranker
 from keras_transformer.cli.translations import pharaoh, translations, with_prefixes
 from keras_transformer.config import require
-from keras_transformer.corpora.options import CorpusOptions
+from keras_transformer.corpora.job_options import CorpusOptions
 from keras_transformer.search import NBEST, SAMPLE, Search
 
 DRAWS = tuple(Search.names(draws=True))  # options of sampling only
@@ -155,7 +155,7 @@ def rerank(asked: Any, translator: Any) -> Callable:
 
 def in_documents(asked: Any, translator: Any) -> Callable:
     """Return the function that translates each text with the previous ones."""
-    from keras_transformer.translate.documents import translate_windows
+    from keras_transformer.translate.document_translation import translate_windows
 
     return functools.partial(translate_windows, translator)
 

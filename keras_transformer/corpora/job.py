@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require, require_whole
+from keras_transformer.corpora.job_options import NAMES, CorpusOptions
 from keras_transformer.corpora.local_executor import on_processes
 from keras_transformer.corpora.manifest import fingerprint, planned
-from keras_transformer.corpora.options import NAMES, CorpusOptions
 from keras_transformer.corpora.outcome import Outcome, ShardError
 from keras_transformer.corpora.ray_executor import on_ray
 from keras_transformer.corpora.results import Results

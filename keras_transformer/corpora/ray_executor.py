@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from keras_transformer.config import require
-from keras_transformer.corpora.options import CorpusOptions
+from keras_transformer.corpora.job_options import CorpusOptions
 from keras_transformer.corpora.shards import Shard
 from keras_transformer.system.extras import missing
 

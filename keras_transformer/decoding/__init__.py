@@ -31,19 +31,19 @@ result. An iteration of the loop has three phases: `propose` the next tokens, `f
 hypotheses that end, `advance` those that continue.
 """
 
+from keras_transformer.decoding.allowed_tokens import allowed_ids, places_of
 from keras_transformer.decoding.beam import beam_search
 from keras_transformer.decoding.entry import decode, decoding_loop, sampler_of
 from keras_transformer.decoding.frames import decode_frames
 from keras_transformer.decoding.greedy import greedy_search
 from keras_transformer.decoding.loop import SearchLoop, whole_search
-from keras_transformer.decoding.phrases import Phrases
+from keras_transformer.decoding.phrase_constraint import Phrases
 from keras_transformer.decoding.rules import (
     IMPOSSIBLE,
     length_penalty_factor,
     penalize_repetition,
 )
 from keras_transformer.decoding.sampling import sample_rows, sampler, uniforms
-from keras_transformer.decoding.shortlist import allowed_ids, places_of
 from keras_transformer.decoding.tree_constraint import TreeConstraint
 
 __all__ = [

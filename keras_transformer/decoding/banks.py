@@ -7,7 +7,7 @@ from typing import Any
 from keras import ops
 
 from keras_transformer.backend import gather, quick
-from keras_transformer.decoding.phrases import Phrases
+from keras_transformer.decoding.phrase_constraint import Phrases
 from keras_transformer.decoding.rules import IMPOSSIBLE
 
 _RANK = 1e3  # outweighs differences of sums of log-probabilities

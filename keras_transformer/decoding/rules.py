@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from keras_transformer.backend import gather, quick
-from keras_transformer.decoding.phrases import Phrases
+from keras_transformer.decoding.phrase_constraint import Phrases
 from keras_transformer.search import SearchOptions
 
 IMPOSSIBLE = -1e9  # log-probability of a forbidden token; finite, so that sums are not NaN

@@ -17,7 +17,7 @@ from keras_transformer.evaluation.spans import bracket_f1
 from keras_transformer.running.inputs import same_number
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.system.files import read_json, write_json
-from keras_transformer.translate.documents import translate_documents
+from keras_transformer.translate.document_translation import translate_documents
 from keras_transformer.translate.translator import METRICS, Translator
 
 

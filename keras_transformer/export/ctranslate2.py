@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from keras_transformer.config import require
-from keras_transformer.hub.ctranslate2 import write_model
+from keras_transformer.hub.ctranslate2_writer import write_model
 from keras_transformer.system.files import check_free, replacing
 from keras_transformer.translate.translator import Translator
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from keras_transformer.config import TransformerConfig, require
 from keras_transformer.hub.generation_config import GENERATION
-from keras_transformer.hub.hugging_face import CONFIG, write_checkpoint
+from keras_transformer.hub.hugging_face_checkpoint import CONFIG, write_checkpoint
 from keras_transformer.hub.standard import standard_form
 from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.saved.contents import read_config
 from keras_transformer.search import Generation, Search, SearchOptions, without_protection
 from keras_transformer.system.files import check_free, read_json, replacing, write_json
-from keras_transformer.text.hugging_face import OPTIONS, write_tokenizer
+from keras_transformer.text.hugging_face_tokenizer import OPTIONS, write_tokenizer
 from keras_transformer.translate.translator import Translator
 from keras_transformer.weights import weights_of
 

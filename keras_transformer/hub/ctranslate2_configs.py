@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.config import SINUSOIDS, TransformerConfig, require
-from keras_transformer.hub.ctranslate2 import ACTIVATIONS
 from keras_transformer.hub.ctranslate2_file import SIDES, ConvertedFile
+from keras_transformer.hub.ctranslate2_writer import ACTIVATIONS
 from keras_transformer.layers.embedding import sinusoids
 from keras_transformer.models import SpeechConfig, T5Config
 

@@ -8,11 +8,17 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from keras_transformer.hub.ctranslate2_in import Converted
+from keras_transformer.hub.ctranslate2_reader import Converted
 from keras_transformer.system.files import write_json
 from keras_transformer.system.git_lfs import read_bytes
 from keras_transformer.text import SentencePieceTokenizer, Tokenizer
-from keras_transformer.text.hugging_face import FAST, MODELS, OPTIONS, START, read_tokenizer
+from keras_transformer.text.hugging_face_tokenizer import (
+    FAST,
+    MODELS,
+    OPTIONS,
+    START,
+    read_tokenizer,
+)
 from keras_transformer.text.languages import M2M100, MBART50, NLLB200
 from keras_transformer.text.marian_tokenizer import TAG, MarianTokenizer
 from keras_transformer.text.pieces import SPACE, fields_of

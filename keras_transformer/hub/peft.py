@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.config import is_number, require, require_whole
-from keras_transformer.hub.hugging_face import rules_of
+from keras_transformer.hub.hugging_face_checkpoint import rules_of
 from keras_transformer.hub.tensors import check_finite
 from keras_transformer.system.files import read_json, write_json
 from keras_transformer.system.foreign_fields import FieldTable

@@ -19,7 +19,7 @@ from keras_transformer.backend import (
 )
 from keras_transformer.config import require
 from keras_transformer.decoding import IMPOSSIBLE, uniforms
-from keras_transformer.hub import hugging_face
+from keras_transformer.hub import hugging_face_checkpoint
 from keras_transformer.hub.generation_config import search_of
 from keras_transformer.language.added_text import continuations
 from keras_transformer.language.prompts import before_stop, left_padded, room
@@ -319,10 +319,10 @@ class CausalLM:
             dtype: Keras dtype policy of the model; None: "float32".
 
         Raises:
-            FileNotFoundError, ValueError: See `hub.hugging_face.read_model`.
+            FileNotFoundError, ValueError: See `hub.hugging_face_checkpoint.read_model`.
         """
-        model = hugging_face.read_model(folder, dtype=usable_precision(dtype or "float32"))
+        model = hugging_face_checkpoint.read_model(folder, usable_precision(dtype or "float32"))
         if not isinstance(model, DecoderOnly):
             raise ValueError(f"{folder} is not a language model but a {type(model).__name__}")
-        search = search_of(folder, Generation, hugging_face.read_config(folder)[0])
+        search = search_of(folder, Generation, hugging_face_checkpoint.read_config(folder)[0])
         return cls(model, TextTokenizer.read(folder), ChatTemplate.read(folder), search)

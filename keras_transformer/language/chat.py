@@ -78,8 +78,8 @@ class Chat:
         """Load a saved language model that has a chat template.
 
         Args:
-            folder: Folder that `CausalLM.save`, `keras-transformer import` or `training.chat`
-                wrote.
+            folder: Folder that `CausalLM.save`, `keras-transformer import` or
+                `training.chat_tuning` wrote.
             precision: See `Translator.load`; None: as saved.
 
         Raises:

@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_transformer.config import require
 from keras_transformer.data.preferences import PreferenceBatches
-from keras_transformer.language.preferences import encoded_answers
+from keras_transformer.language.preference_inputs import encoded_answers
 from keras_transformer.models.reward import RewardModel
 from keras_transformer.running.runner import Runner
 from keras_transformer.saved.contents import read_config

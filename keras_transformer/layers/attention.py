@@ -26,9 +26,9 @@ from keras_transformer.backend import (
     write_cache,
 )
 from keras_transformer.layers.basic import Dense
+from keras_transformer.layers.block_options import AttentionOptions
 from keras_transformer.layers.head_groups import FusedDense, scaled_queries
 from keras_transformer.layers.linear_attention import LinearAttentionMixin
-from keras_transformer.layers.options import AttentionOptions
 from keras_transformer.layers.recording import is_recorded, record
 from keras_transformer.layers.residual import normalization
 from keras_transformer.layers.rotary import rotate

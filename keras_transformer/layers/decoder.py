@@ -10,15 +10,15 @@ import keras
 from keras_transformer.backend import cache_places, quick
 from keras_transformer.config import RECURRENCES, require
 from keras_transformer.layers.attention import MultiHeadAttention
-from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.layer import Layer
-from keras_transformer.layers.linear_attention import num_features
-from keras_transformer.layers.options import (
+from keras_transformer.layers.block_options import (
     AddNormOptions,
     AttentionOptions,
     BlockOptions,
     FeedForwardOptions,
 )
+from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.linear_attention import num_features
 from keras_transformer.layers.residual import AddNorm
 from keras_transformer.layers.ssru import SSRU
 from keras_transformer.layers.stack import Stack

@@ -11,10 +11,10 @@ from keras import ops
 from keras_transformer.backend import dropout, quick
 from keras_transformer.config import require
 from keras_transformer.layers.attention import MultiHeadAttention, dot_product_attention
+from keras_transformer.layers.block_options import AddNormOptions
 from keras_transformer.layers.encoder import Encoder, EncoderBlock
 from keras_transformer.layers.feed_forward import activation_of
 from keras_transformer.layers.layer import claim, initializer
-from keras_transformer.layers.options import AddNormOptions
 from keras_transformer.layers.recording import is_recorded, record
 from keras_transformer.layers.residual import AddNorm, normalization
 

@@ -10,14 +10,14 @@ import keras
 from keras_transformer.backend import quick
 from keras_transformer.config import require
 from keras_transformer.layers.attention import MultiHeadAttention
-from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.layer import Layer
-from keras_transformer.layers.options import (
+from keras_transformer.layers.block_options import (
     AddNormOptions,
     AttentionOptions,
     BlockOptions,
     FeedForwardOptions,
 )
+from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.layer import Layer
 from keras_transformer.layers.residual import AddNorm
 from keras_transformer.layers.stack import Stack
 

@@ -8,8 +8,8 @@ from typing import Any
 import keras
 
 from keras_transformer.layers.basic import Dense
+from keras_transformer.layers.block_options import FeedForwardOptions
 from keras_transformer.layers.layer import Layer
-from keras_transformer.layers.options import FeedForwardOptions
 
 _APPROXIMATE = {"gelu_tanh": functools.partial(keras.activations.gelu, approximate=True)}
 

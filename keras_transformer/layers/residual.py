@@ -8,8 +8,8 @@ import keras
 
 from keras_transformer.backend import dropout
 from keras_transformer.layers.basic import LayerNormalization, RMSNormalization
+from keras_transformer.layers.block_options import AddNormOptions
 from keras_transformer.layers.layer import Layer
-from keras_transformer.layers.options import AddNormOptions
 
 
 def normalization(norm: str, epsilon: float, dtype: object, name: str) -> keras.layers.Layer:

@@ -11,8 +11,8 @@ import keras
 from keras_transformer.backend import rematerialized
 from keras_transformer.backend.private import layers_inside
 from keras_transformer.config import require
+from keras_transformer.layers.block_options import BlockOptions
 from keras_transformer.layers.layer import Layer, direct_calls
-from keras_transformer.layers.options import BlockOptions
 from keras_transformer.layers.relative_bias import RelativeBias
 from keras_transformer.layers.residual import normalization
 from keras_transformer.layers.rotary import Rotary

@@ -11,12 +11,12 @@ from keras_transformer.models.deberta import DeBERTa, DeBERTaConfig
 from keras_transformer.models.decoder_only import DecoderOnly
 from keras_transformer.models.encoder_decoder import EncoderDecoder
 from keras_transformer.models.encoder_only import EncoderOnly
-from keras_transformer.models.ensemble import Ensemble
 from keras_transformer.models.esm import ESM, ESMConfig
 from keras_transformer.models.gemma import Gemma, GemmaConfig
 from keras_transformer.models.gpt import GPT, GPTConfig
 from keras_transformer.models.llama import LLaMA, LLaMAConfig
 from keras_transformer.models.lora import enable_lora, merged
+from keras_transformer.models.model_ensemble import Ensemble
 from keras_transformer.models.quantized import narrowed, widened
 from keras_transformer.models.remat import enable_remat
 from keras_transformer.models.reward import RewardConfig, RewardModel

@@ -17,7 +17,7 @@ import keras
 from keras_transformer.config import require
 from keras_transformer.layers import Encoder, PositionalEmbedding
 from keras_transformer.layers.basic import Dense
-from keras_transformer.layers.options import BlockOptions
+from keras_transformer.layers.block_options import BlockOptions
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 
 FARTHEST = 128  # MPNet: this distance and all longer ones share a bucket

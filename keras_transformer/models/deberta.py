@@ -9,7 +9,7 @@ import keras
 
 from keras_transformer.config import require
 from keras_transformer.layers import DisentangledEncoder, PositionalEmbedding
-from keras_transformer.layers.options import BlockOptions
+from keras_transformer.layers.block_options import BlockOptions
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 
 

@@ -14,8 +14,8 @@ from keras import ops
 
 from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Encoder, PositionalEmbedding, padding_mask
-from keras_transformer.models.heads import HEADS
 from keras_transformer.models.problems import check_labels
+from keras_transformer.models.task_heads import HEADS
 from keras_transformer.models.training_step import VocabularyModel
 
 # Layers that `with_head` copies: all below the head, the pooler, and those of a masked LM's head.

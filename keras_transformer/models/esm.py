@@ -10,8 +10,8 @@ from keras import ops
 
 from keras_transformer.config import require
 from keras_transformer.layers import Encoder, PositionalEmbedding
+from keras_transformer.layers.block_options import BlockOptions
 from keras_transformer.layers.layer import Layer
-from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 
 MASKED_IN_TRAINING = 0.15 * 0.8  # share of tokens replaced by the mask

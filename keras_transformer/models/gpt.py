@@ -9,7 +9,7 @@ import keras
 
 from keras_transformer.config import ACTIVATIONS, KERNELS, Config
 from keras_transformer.layers import Decoder, PositionalEmbedding
-from keras_transformer.layers.options import BlockOptions
+from keras_transformer.layers.block_options import BlockOptions
 from keras_transformer.models.decoder_only import DecoderOnly
 
 

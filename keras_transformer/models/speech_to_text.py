@@ -17,7 +17,7 @@ from keras_transformer.layers import (
     PositionalEmbedding,
     length_mask,
 )
-from keras_transformer.layers.options import BlockOptions
+from keras_transformer.layers.block_options import BlockOptions
 from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 
 

@@ -16,8 +16,8 @@ import keras
 from keras_transformer.config import T5Config
 from keras_transformer.layers import Decoder, Encoder, PositionalEmbedding
 from keras_transformer.layers.basic import Dense
+from keras_transformer.layers.block_options import BlockOptions
 from keras_transformer.layers.layer import initializer
-from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.encoder_decoder import EncoderDecoder, Parts
 from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 

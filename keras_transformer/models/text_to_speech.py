@@ -18,8 +18,8 @@ from keras_transformer.layers import (
     padding_mask,
 )
 from keras_transformer.layers.basic import Dense
+from keras_transformer.layers.block_options import BlockOptions
 from keras_transformer.layers.layer import direct_calls
-from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.caches import with_room
 from keras_transformer.models.configured import ConfiguredModel
 

@@ -10,8 +10,8 @@ from keras import ops
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.models.configured import ConfiguredModel
-from keras_transformer.models.heads import SequenceClassification
 from keras_transformer.models.problems import check_labels
+from keras_transformer.models.task_heads import SequenceClassification
 from keras_transformer.models.transformer import parts_of
 
 HEAD = "sequence_classification"

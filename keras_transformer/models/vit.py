@@ -11,8 +11,8 @@ import keras
 from keras_transformer.config import ACTIVATIONS, Config, require
 from keras_transformer.layers import Encoder, PatchEmbedding, resized_positions
 from keras_transformer.layers.basic import Dense
+from keras_transformer.layers.block_options import BlockOptions
 from keras_transformer.layers.layer import skip_init
-from keras_transformer.layers.options import BlockOptions
 from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.models.problems import check_problem
 

@@ -39,7 +39,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
     The arguments of `begin` are tensors: source ids (B, S), maximum target tokens per row (B,),
     first target tokens (B, P), padded, random numbers (B, L) for sampling, and the state of the
     `constraint` (see `decoding`); the last three may be None. With the option `shortlist`, `begin`
-    takes two more, the arrays of a `text.shortlist.Shortlist`: candidates, frequent. If the
+    takes two more, the arrays of a `text.lexical_shortlist.Shortlist`: candidates, frequent. If the
     model's `prefill` takes several tensors of the source, such as features and the number of
     frames, `source` is a dict of them.
     """

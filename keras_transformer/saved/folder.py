@@ -29,7 +29,7 @@ from keras_transformer.system.files import remove_stale, updating, write_json
 from keras_transformer.system.memory import return_memory
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.chat_template import FILE as TEMPLATE
-from keras_transformer.text.shortlist import FILE as SHORTLIST
+from keras_transformer.text.lexical_shortlist import FILE as SHORTLIST
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 from keras_transformer.weights.adapters import Adapter
 

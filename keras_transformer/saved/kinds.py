@@ -186,7 +186,7 @@ def kinds_with(head: str, one_label: bool = False, problem: str | None = None) -
     """Return the kinds of an encoder with this head.
 
     Args:
-        head: The head, one of `models.heads.HEADS`.
+        head: The head, one of `models.task_heads.HEADS`.
         one_label: Whether it has a single label.
         problem: The model's `problem_type`.
     """

@@ -17,7 +17,7 @@ import h5py
 import keras
 
 from keras_transformer.config import require
-from keras_transformer.hub import hugging_face
+from keras_transformer.hub import hugging_face_checkpoint
 from keras_transformer.models.configured import ConfiguredModel
 from keras_transformer.saved.contents import ADAPTER, CONFIG, MODEL, is_saved
 from keras_transformer.system.files import read_json
@@ -74,7 +74,7 @@ def read_weights(folder: Path, config: Mapping[str, Any]) -> ConfiguredModel:
     if is_saved(base):
         model = read_weights(base, read_json(base / CONFIG))
     else:
-        model = hugging_face.read_model(base, "float32")
+        model = hugging_face_checkpoint.read_model(base, "float32")
     try:
         return adapter.on(model, config_of(model, config))
     except (TypeError, ValueError) as error:

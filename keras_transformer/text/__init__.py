@@ -1,6 +1,6 @@
 """Tokenizers, which convert text to token ids and back."""
 
-from keras_transformer.text.hugging_face import read_tokenizer
+from keras_transformer.text.hugging_face_tokenizer import read_tokenizer
 from keras_transformer.text.keras_hub_tokenizer import KerasHubTokenizer
 from keras_transformer.text.loading import load_tokenizer
 from keras_transformer.text.marian_tokenizer import MarianTokenizer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keras_transformer.system.failures import readable
 from keras_transformer.system.files import complete, read_json
-from keras_transformer.text.hugging_face import read_tokenizer
+from keras_transformer.text.hugging_face_tokenizer import read_tokenizer
 from keras_transformer.text.keras_hub_tokenizer import KerasHubTokenizer
 from keras_transformer.text.marian_tokenizer import MarianTokenizer
 from keras_transformer.text.multilingual import ORIGINALS, MultilingualTokenizer

@@ -64,7 +64,7 @@ def fine_tuned(
 
     Args:
         start: The encoder.
-        head: One of `models.heads.HEADS`.
+        head: One of `models.task_heads.HEADS`.
         lora_rank: Rank of the LoRA products of the encoder; the head is trained whole. 0: all
             weights are trained.
         precision: Keras dtype policy.
@@ -99,7 +99,7 @@ def encoder_for(
 
     Args:
         run: A `TaskRun`.
-        head: One of `models.heads.HEADS`.
+        head: One of `models.task_heads.HEADS`.
         texts: Texts that a new tokenizer is trained on.
         lowercase: Whether a new tokenizer ignores case and accents.
         new: Further config fields of a new BERT.

@@ -16,7 +16,7 @@ from keras_transformer.data.cleaning import clean
 from keras_transformer.data.text_files import Pairs, read_pairs
 from keras_transformer.text.marian_tokenizer import tag_of
 from keras_transformer.training.corpus_options import CorpusOptions
-from keras_transformer.training.documents import separated, with_context
+from keras_transformer.training.document_pairs import separated, with_context
 from keras_transformer.training.noise import with_noise
 from keras_transformer.training.runs import say
 

@@ -20,7 +20,7 @@ from keras_transformer.text.context import SEPARATOR, reads_context
 from keras_transformer.text.glossary import TERM_TAGS, reads_terms
 from keras_transformer.text.marian_tokenizer import tag_of
 from keras_transformer.training.corpus_options import checked
-from keras_transformer.training.documents import with_context
+from keras_transformer.training.document_pairs import with_context
 from keras_transformer.training.mixture import read_corpora
 from keras_transformer.training.noise import with_noise
 from keras_transformer.training.recipe import TranslationRecipe

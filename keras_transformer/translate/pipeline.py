@@ -14,7 +14,7 @@ from keras_transformer.running.runner import Runner
 from keras_transformer.running.search_functions import translation_loop
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
-from keras_transformer.text.shortlist import FILE, Shortlist
+from keras_transformer.text.lexical_shortlist import FILE, Shortlist
 from keras_transformer.text.tokenizer import round_up
 from keras_transformer.translate.engines.engine import Hypothesis
 

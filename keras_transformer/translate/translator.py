@@ -16,7 +16,7 @@ from keras_transformer.saved.contents import CONFIG
 from keras_transformer.search import NBEST, SAMPLE, TRANSLATE, Search, spelled_out
 from keras_transformer.system.named_models import located
 from keras_transformer.text import Tokenizer
-from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.text.lexical_shortlist import Shortlist
 from keras_transformer.translate import engines
 from keras_transformer.translate.engines.choice import load_engine
 from keras_transformer.translate.engines.engine import Hypothesis

@@ -10,9 +10,9 @@ import keras
 import numpy as np
 import pytest
 
-import keras_transformer.distribution.launch as launching
+import keras_transformer.distribution.launcher as launching
 from keras_transformer.backend import BACKEND, join_processes, process_group, replica_sum, summed
-from keras_transformer.distribution.launch import launch
+from keras_transformer.distribution.launcher import launch
 from keras_transformer.weights.state import latest, restore_state
 from tests.distribution.training import trained
 

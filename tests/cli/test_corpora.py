@@ -9,7 +9,7 @@ import pytest
 from keras_transformer import corpora
 from keras_transformer.cli import corpora as module
 from keras_transformer.corpora import Outcome, ShardError
-from keras_transformer.corpora.options import NAMES
+from keras_transformer.corpora.job_options import NAMES
 
 
 @pytest.fixture

@@ -230,7 +230,9 @@ def test_sentences_with_those_before_them(run, failure, folder, translator, monk
     assert "--context-sentences must be left out if --output is a folder" in failure(result)
     result = run("translate", folder, *given, stdin="a <sep> b\n", status=2)
     assert "texts must be text without <sep>" in failure(result)
-    monkeypatch.setattr("keras_transformer.translate.documents.reads_context", lambda x: True)
+    monkeypatch.setattr(
+        "keras_transformer.translate.document_translation.reads_context", lambda x: True
+    )
     found = run("translate", folder, *given, stdin="one\ntwo\n\nthree\n").stdout
     # The words of the test never have the separator in their translations: all are made alone.
     one, two, three = translator.translate(["one", "two", "three"])

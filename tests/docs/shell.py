@@ -52,8 +52,8 @@ TINY = {f"train --task {task}": _PIECES for task in ("classify", "tag", "answer"
     "keras-transformer generate": "--max-new-tokens 5".split(),
     "keras-transformer chat": "--max-new-tokens 5".split(),
     "keras-transformer plot heads": "--sentences 1".split(),
-    "training.preferences": "--epochs 1 --warmup-steps 1".split(),
-    "training.chat": "--rows 2 --epochs 1 --warmup-steps 1".split(),
+    "training.preference_tuning": "--epochs 1 --warmup-steps 1".split(),
+    "training.chat_tuning": "--rows 2 --epochs 1 --warmup-steps 1".split(),
     "training.language_model": [
         *_SIZES,
         *"--length 16 --steps 4 --steps-per-epoch 2 --warmup-steps 1".split(),

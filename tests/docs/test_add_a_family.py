@@ -10,7 +10,7 @@ import transformers
 from keras import ops
 
 from keras_transformer.hub.families import FAMILIES
-from keras_transformer.hub.hugging_face import read_model, write_model
+from keras_transformer.hub.hugging_face_checkpoint import read_model, write_model
 
 DOCS = Path(__file__).parents[2] / "docs"
 

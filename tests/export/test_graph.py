@@ -13,7 +13,7 @@ import pytest
 
 from keras_transformer.decoding import IMPOSSIBLE
 from keras_transformer.export import saved_model
-from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.text.lexical_shortlist import Shortlist
 from keras_transformer.translate.translator import Translator
 from tests.export.translators import ENGLISH, MADE_UP, MAX_LENGTH, save_translator
 

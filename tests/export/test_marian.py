@@ -15,7 +15,7 @@ from keras_transformer.export import marian
 from keras_transformer.hub.marian.outgoing import restored
 from keras_transformer.models import Transformer
 from keras_transformer.text import SentencePieceTokenizer
-from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.text.lexical_shortlist import Shortlist
 from keras_transformer.translate.translator import Translator
 from keras_transformer.weights import weights_of
 from tests.export.translators import ENGLISH, MADE_UP

@@ -17,7 +17,7 @@ from keras_transformer.data.resumable import write_in_chunks
 from keras_transformer.evaluation.assess import read_metrics, save_metrics
 from keras_transformer.hub.tensors import Checkpoint
 from keras_transformer.text import load_tokenizer
-from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.text.lexical_shortlist import Shortlist
 from keras_transformer.translate.translator import Translator
 from keras_transformer.weights import load_weights, read_weights
 from keras_transformer.weights.state import (

@@ -20,7 +20,7 @@ from keras_transformer.models import enable_lora
 from keras_transformer.saved.adapter_sets import merge
 from keras_transformer.system.files import complete
 from keras_transformer.text import SentencePieceTokenizer, load_tokenizer
-from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.text.lexical_shortlist import Shortlist
 from keras_transformer.translate.translator import Translator
 from keras_transformer.weights import read_weights, write_weights
 from keras_transformer.weights.state import (

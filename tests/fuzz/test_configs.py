@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from keras_transformer.hub.families import FAMILIES
-from keras_transformer.hub.hugging_face import read_config, read_model, write_checkpoint
+from keras_transformer.hub.hugging_face_checkpoint import read_config, read_model, write_checkpoint
 from keras_transformer.weights.weight_files import weights_of
 from tests.fuzz.mutations import altered, json_files, scalars
 from tests.fuzz.outcome import EXAMPLES, fuzz, outcome

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.hub.ctranslate2 import write_model
-from keras_transformer.hub.ctranslate2_in import Converted
+from keras_transformer.hub.ctranslate2_reader import Converted
 from keras_transformer.hub.ctranslate2_tokenizer import text_tokenizer_of, tokenizer_of
+from keras_transformer.hub.ctranslate2_writer import write_model
 from keras_transformer.models import Transformer
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.marian_tokenizer import MarianTokenizer

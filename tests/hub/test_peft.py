@@ -12,7 +12,7 @@ import transformers
 from safetensors.numpy import load_file, save_file
 
 from keras_transformer import Adapters
-from keras_transformer.hub.hugging_face import read_model
+from keras_transformer.hub.hugging_face_checkpoint import read_model
 from keras_transformer.hub.peft import CONFIG, TABLE, WEIGHTS, read_peft, write_peft
 from keras_transformer.models import enable_lora
 from keras_transformer.weights.adapters import Adapter

@@ -10,7 +10,7 @@ from keras import ops
 from safetensors.numpy import load_file, save_file
 from safetensors.torch import save_file as save_tensors
 
-from keras_transformer.hub.hugging_face import read_model
+from keras_transformer.hub.hugging_face_checkpoint import read_model
 from keras_transformer.hub.tensors import Checkpoint
 from tests.hub.families.parity import marian, pair_batch
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers
 
-from keras_transformer.hub.hugging_face import write_model
+from keras_transformer.hub.hugging_face_checkpoint import write_model
 from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import GPT, GPTConfig, LLaMA, LLaMAConfig
 from keras_transformer.running.search_functions import next_token

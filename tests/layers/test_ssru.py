@@ -9,8 +9,8 @@ from keras_transformer.backend import compiled
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import SSRU, Decoder, DecoderBlock, record_attention, segment_mask
 from keras_transformer.losses import LabelSmoothedCrossentropy
-from keras_transformer.models.ensemble import Ensemble
 from keras_transformer.models.lora import enable_lora
+from keras_transformer.models.model_ensemble import Ensemble
 from keras_transformer.models.remat import enable_remat
 from keras_transformer.optimizers import adam
 from keras_transformer.running.search_functions import translation_function

@@ -1,4 +1,4 @@
-"""BERT beside what tests/hub/families/test_bert.py compares with `transformers`."""
+"""BERT beside what tests/hub/families/test_bert_map.py compares with `transformers`."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""DeBERTa beside what tests/hub/families/test_deberta.py compares with `transformers`."""
+"""DeBERTa beside what tests/hub/families/test_deberta_map.py compares with `transformers`."""
 
 import dataclasses
 

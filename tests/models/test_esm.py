@@ -1,4 +1,4 @@
-"""ESM-2 beside what tests/hub/families/test_esm.py compares with `transformers`."""
+"""ESM-2 beside what tests/hub/families/test_esm_map.py compares with `transformers`."""
 
 import dataclasses
 

@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_transformer import LabelSmoothedCrossentropy, adam
 from keras_transformer.backend import compiled
-from keras_transformer.hub.hugging_face import read_model, write_model
+from keras_transformer.hub.hugging_face_checkpoint import read_model, write_model
 from keras_transformer.models import Speech, SpeechConfig
 from keras_transformer.running.search_functions import translation_function
 from keras_transformer.search import Search

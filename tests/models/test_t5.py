@@ -1,4 +1,4 @@
-"""T5 beside what tests/hub/test_hugging_face.py compares with `transformers`."""
+"""T5 beside what tests/hub/test_hugging_face_checkpoint.py compares with `transformers`."""
 
 import dataclasses
 

@@ -7,7 +7,7 @@ import transformers
 from keras import ops
 
 from keras_transformer.backend import compiled
-from keras_transformer.hub.hugging_face import read_model
+from keras_transformer.hub.hugging_face_checkpoint import read_model
 from keras_transformer.models import LLaMA, LLaMAConfig
 from keras_transformer.running.search_functions import generation_function
 from keras_transformer.search import Generation

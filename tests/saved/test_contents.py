@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_transformer.hub.hugging_face import write_model
+from keras_transformer.hub.hugging_face_checkpoint import write_model
 from keras_transformer.models import enable_lora
 from keras_transformer.saved.contents import CONFIG, MODEL, fingerprint
 from keras_transformer.saved.folder import save_folder

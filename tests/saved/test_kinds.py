@@ -10,7 +10,7 @@ import typer
 import keras_transformer
 from keras_transformer import cli
 from keras_transformer.models import BERT
-from keras_transformer.models.heads import HEADS
+from keras_transformer.models.task_heads import HEADS
 from keras_transformer.saved.folder import load_with_tokenizer
 from keras_transformer.saved.kinds import KINDS, TRANSLATION, kinds_of
 

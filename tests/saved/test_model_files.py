@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_transformer import CausalLM
-from keras_transformer.hub.hugging_face import write_model
+from keras_transformer.hub.hugging_face_checkpoint import write_model
 from keras_transformer.models import enable_lora
 from keras_transformer.saved.contents import (
     ADAPTER,

@@ -10,8 +10,8 @@ from keras_transformer import CausalLM, Translator
 from keras_transformer.hub.tensors import Checkpoint
 from keras_transformer.saved.description import describe
 from keras_transformer.saved.model_files import count_parameters
-from keras_transformer.text.hugging_face import read_tokenizer
-from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.text.hugging_face_tokenizer import read_tokenizer
+from keras_transformer.text.lexical_shortlist import Shortlist
 from keras_transformer.translate.engines.exported import OnnxEngine
 from keras_transformer.weights.weight_files import read_weights
 

@@ -10,7 +10,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from keras_transformer import ImageClassifier, TextClassifier, cli, load_pretrained
-from keras_transformer.hub.hugging_face import read_model, write_model
+from keras_transformer.hub.hugging_face_checkpoint import read_model, write_model
 from keras_transformer.tasks.labels import Label, Value, labelled
 from keras_transformer.training.fine_tuning import fine_tuned
 from tests.backends import cases

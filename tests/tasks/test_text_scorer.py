@@ -8,7 +8,7 @@ import sentence_transformers
 import torch
 
 from keras_transformer import TextClassifier, TextScorer, load_pretrained
-from keras_transformer.hub.hugging_face import write_model
+from keras_transformer.hub.hugging_face_checkpoint import write_model
 from tests.backends import cases
 from tests.tasks.test_labels import write_text_model
 

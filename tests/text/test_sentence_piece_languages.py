@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from keras_transformer.text import MarianTokenizer, SentencePieceTokenizer, load_tokenizer
-from keras_transformer.text.hugging_face import write_tokenizer
+from keras_transformer.text.hugging_face_tokenizer import write_tokenizer
 from keras_transformer.text.marian_tokenizer import tag_of
 from tests.text.sentences import ENGLISH, GERMAN
 

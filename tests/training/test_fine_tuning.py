@@ -15,7 +15,7 @@ from keras_transformer import (
     load_pretrained,
 )
 from keras_transformer.evaluation.assess import read_metrics
-from keras_transformer.hub.hugging_face import write_model
+from keras_transformer.hub.hugging_face_checkpoint import write_model
 from keras_transformer.models import Speech, SpeechConfig, ViT, ViTConfig, merged
 from keras_transformer.saved.contents import read_config
 from keras_transformer.saved.folder import load_model, load_with_tokenizer, save_folder

@@ -11,7 +11,7 @@ from keras_transformer import TokenTagger, load_pretrained
 from keras_transformer.backend import BACKEND
 from keras_transformer.data.biology import read_structures
 from keras_transformer.evaluation.assess import read_metrics
-from keras_transformer.hub.hugging_face import write_model
+from keras_transformer.hub.hugging_face_checkpoint import write_model
 from keras_transformer.models import ESM, ESMConfig
 from keras_transformer.saved.folder import load_with_tokenizer
 from keras_transformer.training import protein

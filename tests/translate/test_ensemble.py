@@ -19,7 +19,7 @@ def test_a_translator_twice_is_itself(members, alone):
     assert twice.translate(TEXTS, **SHORT) == list(alone.values())
 
 
-@pytest.mark.once("tests/models/test_ensemble.py searches under each")
+@pytest.mark.once("tests/models/test_model_ensemble.py searches under each")
 def test_two_translators_are_another_one(members):
     both, options = ensemble(members), dict(min_length=3, **SHORT)
     best = both.translate(TEXTS, **options)

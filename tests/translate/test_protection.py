@@ -5,8 +5,8 @@ import pytest
 from keras_transformer import Glossary
 from keras_transformer.decoding import Phrases
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.text.lexical_shortlist import Shortlist
 from keras_transformer.text.protected import is_copied
-from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.translate.translator import Translator
 from tests.small_translator import SHORT, TEXTS, WORDS, make
 

@@ -6,7 +6,7 @@ import pytest
 
 from keras_transformer.decoding import TreeConstraint
 from keras_transformer.text import SentencePieceTokenizer
-from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.text.lexical_shortlist import Shortlist
 from keras_transformer.translate.translator import Translator
 from tests.backends import BACKEND
 from tests.small_translator import MAX_LENGTH, SHORT, TEXTS, make, random_weights

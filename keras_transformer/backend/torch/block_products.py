@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from keras_transformer.backend import private
+from keras_transformer.backend.accelerators import count_gpus
 from keras_transformer.backend.block_format import BLOCK, MIDDLES, ROWS
-from keras_transformer.backend.devices import count_gpus
 from keras_transformer.backend.dispatch import uses_torch_kernels
 from keras_transformer.backend.torch.matrix_products import in_dtype, tensor_of
 

@@ -5,50 +5,50 @@ and `Rule`s that map one weight to another.
 """
 
 from keras_transformer.hub.families import (
-    bart,
-    bart_classifier,
-    bert,
-    deberta,
-    distilbert,
-    electra,
-    esm,
-    gemma,
-    gpt,
-    llama,
-    mpnet,
-    phi,
-    qwen,
-    t5,
-    t5_encoder,
-    vit,
-    whisper,
+    bart_classifier_map,
+    bart_map,
+    bert_map,
+    deberta_map,
+    distilbert_map,
+    electra_map,
+    esm_map,
+    gemma_map,
+    gpt_map,
+    llama_map,
+    mpnet_map,
+    phi_map,
+    qwen_map,
+    t5_encoder_map,
+    t5_map,
+    vit_map,
+    whisper_map,
 )
 from keras_transformer.hub.families.family import Family, Rule
 
 FAMILIES: dict[str, Family] = {
     kind: family
     for home in (
-        bart,
-        t5,
-        gpt,
-        llama,
-        qwen,
-        phi,
-        gemma,
-        bert,
-        deberta,
-        distilbert,
-        mpnet,
-        electra,
-        esm,
-        vit,
-        whisper,
+        bart_map,
+        t5_map,
+        gpt_map,
+        llama_map,
+        qwen_map,
+        phi_map,
+        gemma_map,
+        bert_map,
+        deberta_map,
+        distilbert_map,
+        mpnet_map,
+        electra_map,
+        esm_map,
+        vit_map,
+        whisper_map,
     )
     for kind, family in home.FAMILIES.items()
 }
 
 # Families of checkpoints whose model class is not the usual one of their `model_type`. The keys are
 # pairs of a `model_type` and a class name of `transformers`, the first one in `architectures`.
-VARIANTS: dict[tuple[str, str], Family] = bart_classifier.VARIANTS | t5_encoder.VARIANTS
+VARIANTS: dict[tuple[str, str], Family] = bart_classifier_map.VARIANTS | t5_encoder_map.VARIANTS
 
 __all__ = ["FAMILIES", "VARIANTS", "Family", "Rule"]

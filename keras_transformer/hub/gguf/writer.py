@@ -15,7 +15,7 @@ from keras_transformer.hub.gguf.container import GGUFFile, library
 from keras_transformer.hub.gguf.metadata import SAMPLING, architecture_of, config_of
 from keras_transformer.hub.gguf.rope_scaling import write_scaling
 from keras_transformer.hub.gguf.token_writer import token_facts
-from keras_transformer.hub.hugging_face import parts_of
+from keras_transformer.hub.hugging_face_checkpoint import parts_of
 from keras_transformer.search import Generation
 from keras_transformer.text.text_tokenizer import TextTokenizer
 

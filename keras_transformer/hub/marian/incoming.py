@@ -15,8 +15,8 @@ import numpy as np
 
 from keras_transformer.config import TransformerConfig, require
 from keras_transformer.hub.marian.binary import BinaryFile, is_binary
+from keras_transformer.hub.marian.marian_options import checked, config_of, read_yaml, search_of
 from keras_transformer.hub.marian.npz import SUFFIX, ModelFile
-from keras_transformer.hub.marian.options import checked, config_of, read_yaml, search_of
 from keras_transformer.hub.marian.outgoing import OURS, TOKENIZER, facts_of, restored
 from keras_transformer.hub.marian.vocabularies import PAIR, SPM, suppressed, tokenizer_of
 from keras_transformer.hub.marian.weight_names import OUTPUT, UNUSED, embedding, rules_of

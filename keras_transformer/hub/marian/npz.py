@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.hub.marian.options import read_yaml
+from keras_transformer.hub.marian.marian_options import read_yaml
 from keras_transformer.hub.tensors import check_finite
 from keras_transformer.system.git_lfs import refuse_pointer
 

@@ -11,7 +11,7 @@ import numpy as np
 from keras_transformer.system.files import replacing
 from keras_transformer.system.git_lfs import refuse_pointer
 from keras_transformer.text import Tokenizer
-from keras_transformer.text.shortlist import NONE, Shortlist
+from keras_transformer.text.lexical_shortlist import NONE, Shortlist
 
 MAGIC = 0xF11A48D5013417F5
 _HEADER = struct.Struct("<6Q")  # magic, checksum, frequent, candidates, offsets, ids

@@ -9,7 +9,7 @@ from pathlib import Path
 import sentencepiece
 
 from keras_transformer.config import require
-from keras_transformer.hub.marian.options import read_pieces
+from keras_transformer.hub.marian.marian_options import read_pieces
 from keras_transformer.system.git_lfs import read_bytes
 from keras_transformer.text.marian_tokenizer import EOS, PAD, UNK, MarianTokenizer
 from keras_transformer.text.pieces import SPACE

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.hub.ctranslate2 import write_model
+from keras_transformer.hub.ctranslate2_writer import write_model
 from keras_transformer.saved.folder import load_model
 from keras_transformer.text import Tokenizer
 

@@ -16,7 +16,7 @@ from keras_transformer.config import require
 from keras_transformer.models import EncoderDecoder
 from keras_transformer.running.runner import Runner
 from keras_transformer.system.files import cache_folder, can_write
-from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.text.lexical_shortlist import Shortlist
 from keras_transformer.translate.engines.keras_engine import KerasEngine
 
 NAME = "inductor"

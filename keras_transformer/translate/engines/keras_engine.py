@@ -17,7 +17,7 @@ from keras_transformer.saved.folder import load_model, save_folder
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.glossary import Glossary
-from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.text.lexical_shortlist import Shortlist
 from keras_transformer.translate.engines.engine import Hypothesis
 from keras_transformer.translate.pipeline import search_texts
 from keras_transformer.translate.protection import Numbers, search_protected

@@ -11,7 +11,7 @@ import transformers
 from keras import ops
 from safetensors.numpy import load_file
 
-from keras_transformer.hub.hugging_face import read_model, write_model
+from keras_transformer.hub.hugging_face_checkpoint import read_model, write_model
 from tests.hub.families.parity import fill
 
 ENCODER_SIZES = dict(vocab_size=37, hidden_size=12, num_hidden_layers=2, num_attention_heads=2)

@@ -14,7 +14,7 @@ from keras import ops
 from safetensors.numpy import load_file, save_file
 
 from keras_transformer.backend import BACKEND, compiled
-from keras_transformer.hub.hugging_face import Checkpoint, read_model, write_model
+from keras_transformer.hub.hugging_face_checkpoint import Checkpoint, read_model, write_model
 from keras_transformer.language.prompts import left_padded
 from keras_transformer.running.search_functions import generation_function, translation_function
 from keras_transformer.search import Generation, Search

@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from keras_transformer.hub.families import FAMILIES
-from keras_transformer.hub.hugging_face import read_model
+from keras_transformer.hub.hugging_face_checkpoint import read_model
 from tests.hub.families.minimal import minimal
 
 BAD = (None, -1, 0, 3, 10**12, 0.3, "x", [], {"x": 1}, {"rope_type": "yarn", "factor": 0.1})

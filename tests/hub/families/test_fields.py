@@ -10,7 +10,7 @@ from transformers import CONFIG_MAPPING
 
 from keras_transformer.hub.families import FAMILIES
 from keras_transformer.hub.families.fields import REQUIRED
-from keras_transformer.hub.hugging_face import read_config, read_model, write_model
+from keras_transformer.hub.hugging_face_checkpoint import read_config, read_model, write_model
 from keras_transformer.models import LLaMAConfig
 from tests.hub.families.minimal import completed, minimal
 from tests.hub.families.parity import edit

@@ -11,7 +11,7 @@ import pytest
 from transformers import CONFIG_MAPPING, GenerationConfig
 
 from keras_transformer.hub.families import FAMILIES
-from keras_transformer.hub.hugging_face import read_config
+from keras_transformer.hub.hugging_face_checkpoint import read_config
 from tests.hub.families.minimal import completed, minimal
 from tests.hub.families.test_fields import settled
 
@@ -97,7 +97,7 @@ ELSEWHERE = {
     *((kind, "task_specific_params") for kind in ("t5", "mt5", "umt5")),
     *((kind, "num_hidden_layers") for kind, x in FAMILIES.items() if x.synonyms),
     ("mt5", "tie_word_embeddings"),
-    ("phi3", "original_max_position_embeddings"),  # test_phi.py
+    ("phi3", "original_max_position_embeddings"),  # test_phi_map.py
 }
 # Not as `transformers` 5.23: see docs/pretrained.md.
 OTHERWISE = {("umt5", "tie_word_embeddings"), ("umt5", "scale_decoder_outputs")}

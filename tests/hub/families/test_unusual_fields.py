@@ -11,7 +11,7 @@ from transformers import CONFIG_MAPPING
 
 from keras_transformer.hub.families import FAMILIES
 from keras_transformer.hub.families.general_fields import GENERATION
-from keras_transformer.hub.hugging_face import read_model
+from keras_transformer.hub.hugging_face_checkpoint import read_model
 from tests.hub.families.minimal import completed, minimal
 from tests.hub.families.parity import fill
 from tests.hub.families.test_general_fields import (
@@ -95,7 +95,7 @@ def test_all_fields_at_once(kind, tmp_path):
 
 
 # Fields that decide how outputs are computed, and in which form and precision they come; and the
-# names of the weights of DeBERTa's masked LM head, see test_deberta.py.
+# names of the weights of DeBERTa's masked LM head, see test_deberta_map.py.
 FORMS = {
     "return_dict", "use_return_dict", "dtype", "torch_dtype", "use_cache", "attn_implementation",
     "experts_implementation", "legacy",

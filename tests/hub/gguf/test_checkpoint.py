@@ -10,7 +10,7 @@ from keras import ops
 from keras_transformer import load_pretrained
 from keras_transformer.hub.gguf.checkpoint import unpacked
 from keras_transformer.hub.gguf.container import is_gguf
-from keras_transformer.hub.hugging_face import read_model
+from keras_transformer.hub.hugging_face_checkpoint import read_model
 from keras_transformer.language.causal_lm import CausalLM
 from tests.backends import cases
 from tests.hub.families.parity import their_logits

@@ -11,7 +11,7 @@ from keras_transformer.hub.gguf.rope_scaling import (
     read_scaling,
     write_scaling,
 )
-from keras_transformer.hub.hugging_face import read_model
+from keras_transformer.hub.hugging_face_checkpoint import read_model
 from keras_transformer.layers.rotary import rates
 from tests.hub.gguf.files import SIZES, byte_facts, facts_of, model_of, tensors_of, write
 from tests.hub.gguf.test_checkpoint import assert_same_logits

@@ -8,7 +8,7 @@ import transformers
 
 from keras_transformer.hub.gguf.checkpoint import unpacked
 from keras_transformer.hub.gguf.writer import write_gguf
-from keras_transformer.hub.hugging_face import read_model
+from keras_transformer.hub.hugging_face_checkpoint import read_model
 from keras_transformer.models import GPT, Gemma, GemmaConfig, GPTConfig, LLaMA, LLaMAConfig
 from keras_transformer.search import Generation
 from keras_transformer.weights import weights_of

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.hub.marian.shortlists import read_shortlist, write_shortlist
-from keras_transformer.text.shortlist import Shortlist
+from keras_transformer.text.lexical_shortlist import Shortlist
 
 pytestmark = pytest.mark.once("files: no tensor is read")
 

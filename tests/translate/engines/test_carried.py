@@ -10,8 +10,8 @@ from keras_transformer import Glossary, ensemble, export
 from keras_transformer.analysis.alignment import align
 from keras_transformer.running.inputs import Request
 from keras_transformer.search import TRANSLATE, Search
-from keras_transformer.text.shortlist import Shortlist
-from keras_transformer.translate.documents import translate_documents
+from keras_transformer.text.lexical_shortlist import Shortlist
+from keras_transformer.translate.document_translation import translate_documents
 from keras_transformer.translate.engines.carried import CTRANSLATE2, ONNX, SAVED_MODEL, Carried
 from keras_transformer.translate.minimum_bayes_risk import translate_by_risk
 from keras_transformer.translate.reranking import Reranker
