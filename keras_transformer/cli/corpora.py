@@ -25,7 +25,7 @@ from keras_transformer.cli.common import (
     say,
     searching,
 )
-from keras_transformer.corpora.job_options import NAMES, CorpusOptions
+from keras_transformer.corpora.job_options import NAMES, JobOptions
 
 _PAUSE = 60  # seconds between lines of progress in a log
 
@@ -120,7 +120,7 @@ def _duration(seconds):
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
-@searching(CorpusOptions, NAMES)
+@searching(JobOptions, NAMES)
 def score(
     folder: Folder,
     inputs: Annotated[

@@ -42,7 +42,7 @@ The plots need matplotlib: {pip_install("plots")}.""",
 )
 
 
-class Part(enum.StrEnum):
+class AttentionPart(enum.StrEnum):
     """The kinds of attention that `plot attention` draws, as in `alignment.PARTS`."""
 
     ENCODER = "encoder"
@@ -70,7 +70,9 @@ def plot_attention(
     target: Annotated[
         str | None, typer.Option(help="Translation of the text.  [default: the model's]")
     ] = None,
-    part: Annotated[Part, typer.Option(help="The attention to draw.")] = Part.CROSS,
+    part: Annotated[
+        AttentionPart, typer.Option(help="The attention to draw.")
+    ] = AttentionPart.CROSS,
     layer: Annotated[
         list[int] | None,
         typer.Option(

@@ -28,11 +28,11 @@ from keras_transformer.cli.translation_modes import (
     translate_lines,
     translate_to_folder,
 )
-from keras_transformer.corpora.job_options import NAMES, CorpusOptions
+from keras_transformer.corpora.job_options import NAMES, JobOptions
 from keras_transformer.search import TRANSLATE, Search
 
 
-@searching(CorpusOptions, NAMES)
+@searching(JobOptions, NAMES)
 @searching(Search, (*TRANSLATE, *DRAWS))
 def translate(
     folder: Folder,

@@ -13,7 +13,7 @@ from keras_transformer.cli.reading import read_lines, source_code
 from keras_transformer.cli.rerank import reranker
 from keras_transformer.cli.translations import pharaoh, translations, with_prefixes
 from keras_transformer.config import require
-from keras_transformer.corpora.job_options import CorpusOptions
+from keras_transformer.corpora.job_options import JobOptions
 from keras_transformer.search import NBEST, SAMPLE, Search
 
 DRAWS = tuple(Search.names(draws=True))  # options of sampling only
@@ -89,7 +89,7 @@ def translate_to_folder(asked: Any) -> None:
 
 def translate_lines(asked: Any) -> None:
     """Translate stdin or one file to stdout or one file, in the mode that the options ask for."""
-    for name, value in CorpusOptions.changed(asked.corpus).items():
+    for name, value in JobOptions.changed(asked.corpus).items():
         name = f"--{name.replace('_', '-')}"
         raise ValueError(f'{name} needs a folder as --output, such as "out/", got {value!r}')
     accepted = 'one file, unless --output is a folder, such as "out/"'

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.corpora.job_options import NAMES, CorpusOptions
+from keras_transformer.corpora.job_options import NAMES, JobOptions
 from keras_transformer.corpora.local_executor import on_processes
 from keras_transformer.corpora.manifest import fingerprint, planned
 from keras_transformer.corpora.outcome import Outcome, ShardError
@@ -69,7 +69,7 @@ def _defaults(folder):
     return Search.saved(facts if isinstance(facts, dict) else {}, config)
 
 
-@spelled_out(CorpusOptions, NAMES)
+@spelled_out(JobOptions, NAMES)
 @spelled_out(Search, TRANSLATE)
 def translate_corpus(
     folder: str | os.PathLike,
@@ -107,8 +107,8 @@ def translate_corpus(
         source_language: See `Translator.load`.
         target_language: See `Translator.load`.
         report: Called with the state of the job at its start and after each shard.
-        options: Options of `options.CorpusOptions`, such as `executor="ray"` and `processes=2`, and
-            of the search, see `Translator.translate`.
+        options: Options of `job_options.JobOptions`, such as `executor="ray"` and `processes=2`,
+            and of the search, see `Translator.translate`.
 
     Returns:
         The state of the job at its end.
@@ -120,7 +120,7 @@ def translate_corpus(
         ShardError: If shards were given up, because of bad input or after three attempts; all
             others are done.
     """
-    corpus = CorpusOptions.take(options)
+    corpus = JobOptions.take(options)
     if num_hypotheses is None:
         method, suffix, names = "translate", ".txt", TRANSLATE
     else:
@@ -139,7 +139,7 @@ def translate_corpus(
     )
 
 
-@spelled_out(CorpusOptions, NAMES)
+@spelled_out(JobOptions, NAMES)
 def score_corpus(
     folder: str | os.PathLike,
     inputs: Paths,
@@ -179,7 +179,7 @@ def score_corpus(
         source_language: See `Translator.load`.
         target_language: See `Translator.load`.
         report: See `translate_corpus`.
-        options: Options of `options.CorpusOptions`.
+        options: Options of `job_options.JobOptions`.
 
     Returns:
         The state of the job at its end.
@@ -188,7 +188,7 @@ def score_corpus(
         ValueError: See `translate_corpus`; or if parallel files differ in their number of lines.
         OSError, ShardError: See `translate_corpus`.
     """
-    corpus = CorpusOptions.take(options)
+    corpus = JobOptions.take(options)
     Search.of(options, ())
     sources = files_of(inputs, "inputs")
     sides: list[tuple[list[str], tuple[str, ...]]] = []

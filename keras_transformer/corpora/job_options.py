@@ -34,7 +34,7 @@ def _is_anything(name, value):
 
 
 @dataclass(frozen=True)
-class CorpusOptions:
+class JobOptions:
     """Options of every job over a corpus.
 
     Raises:
@@ -98,10 +98,10 @@ class CorpusOptions:
         return {name: value for name, value in options.items() if value != defaults[name]}
 
     @classmethod
-    def take(cls, options: dict[str, Any]) -> CorpusOptions:
+    def take(cls, options: dict[str, Any]) -> JobOptions:
         """Remove the options of this class from a dictionary, and return them as an object."""
         fields = dataclasses.fields(cls)
         return cls(**{x.name: options.pop(x.name) for x in fields if x.name in options})
 
 
-NAMES = tuple(field.name for field in dataclasses.fields(CorpusOptions))
+NAMES = tuple(field.name for field in dataclasses.fields(JobOptions))

@@ -13,7 +13,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from keras_transformer.config import require
-from keras_transformer.corpora.job_options import CorpusOptions
+from keras_transformer.corpora.job_options import JobOptions
 from keras_transformer.corpora.shards import Shard
 from keras_transformer.system.child import Child, ChildEndedError
 
@@ -22,7 +22,7 @@ _WORKER = [sys.executable, "-m", "keras_transformer.corpora.worker"]
 
 
 def on_processes(
-    job: dict[str, Any], shards: Sequence[Shard], options: CorpusOptions
+    job: dict[str, Any], shards: Sequence[Shard], options: JobOptions
 ) -> Generator[dict[str, Any]]:
     """Process shards on this machine; yield each answer of `worker.Worker` as it arrives.
 

@@ -11,13 +11,13 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from keras_transformer.config import require
-from keras_transformer.corpora.job_options import CorpusOptions
+from keras_transformer.corpora.job_options import JobOptions
 from keras_transformer.corpora.shards import Shard
 from keras_transformer.system.extras import missing
 
 
 def on_ray(
-    job: dict[str, Any], shards: Sequence[Shard], options: CorpusOptions
+    job: dict[str, Any], shards: Sequence[Shard], options: JobOptions
 ) -> Generator[dict[str, Any]]:
     """Process shards on actors of Ray; yield each answer of `worker.Worker` as it arrives.
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from keras_transformer.data.documents import Encoder, json_lines
+from keras_transformer.data.documents import TextEncoder, json_lines
 from keras_transformer.data.ragged import Ragged
 from keras_transformer.data.ragged_file import RaggedFile
 
@@ -23,7 +23,7 @@ _UNCLEAR = (
 )
 
 
-class ChatEncoder(Encoder, Protocol):
+class ChatEncoder(TextEncoder, Protocol):
     """The methods of a tokenizer that dialogues need, see `TextTokenizer`."""
 
     added_ids: Collection[int]  # ids of special tokens and other added tokens

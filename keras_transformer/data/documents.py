@@ -21,7 +21,7 @@ _CHUNK = 1 << 20  # characters that are encoded in one call
 _TRAINED_ON = 0.9  # fraction of each file for training; the rest is for validation
 
 
-class Encoder(Protocol):
+class TextEncoder(Protocol):
     """The method of a tokenizer that documents need, see `TextTokenizer`."""
 
     def encode(self, texts: Sequence[str], framed: bool = True) -> list[list[int]]:
@@ -115,7 +115,7 @@ def texts_of(paths: Iterable[str | Path]) -> Iterator[str]:
 
 
 def encode_documents(
-    paths: Sequence[str | Path], tokenizer: Encoder, separator: int, folder: str | Path
+    paths: Sequence[str | Path], tokenizer: TextEncoder, separator: int, folder: str | Path
 ) -> dict[str, Ragged]:
     """Encode all documents of some files, split into training and validation data on disk.
 

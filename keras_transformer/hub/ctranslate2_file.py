@@ -23,7 +23,7 @@ MOST_AXES = 8
 SIDES = ("encoder", "decoder")
 
 
-class Place(NamedTuple):
+class VariablePlace(NamedTuple):
     """The place of a variable in the file: offset in bytes, shape and type."""
 
     offset: int
@@ -53,7 +53,7 @@ class ConvertedFile:
     def __init__(self, path: str | os.PathLike):
         self.path = Path(path)
         refuse_pointer(self.path)
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, VariablePlace] = {}
         self.aliases: dict[str, str] = {}
         with self.path.open("rb") as file:
             self._file, self._size = file, self.path.stat().st_size
@@ -176,7 +176,7 @@ class ConvertedFile:
         dtype = DTYPES[kind]
         if math.prod(shape) * dtype.itemsize != size:
             raise self._damaged(f"a variable of shape {shape} has {size} bytes")
-        place = Place(self._file.tell(), shape, dtype)
+        place = VariablePlace(self._file.tell(), shape, dtype)
         self._skip(size)
         return place
 

@@ -37,7 +37,7 @@ class Event:
 
 
 @dataclass(eq=False)
-class Row:
+class CacheRow:
     """A row of the caches: the tokens whose keys and values it holds, and the reply that uses it.
 
     Args:
@@ -79,7 +79,7 @@ class Reply:
     top: int
     uniforms: np.ndarray | None = None
     seen: np.ndarray | None = None
-    row: Row | None = None
+    row: CacheRow | None = None
     reused: int = 0
     made: int = 0
     last: int = -1

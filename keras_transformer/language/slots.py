@@ -12,7 +12,7 @@ import numpy as np
 from keras_transformer.config import require, require_whole
 from keras_transformer.decoding import uniforms
 from keras_transformer.language.prompts import room
-from keras_transformer.language.reply import Event, Reply, Row, choices, common
+from keras_transformer.language.reply import CacheRow, Event, Reply, choices, common
 from keras_transformer.language.slot_caches import MOST_TOP, SlotCaches
 from keras_transformer.models import DecoderOnly
 from keras_transformer.models.continuation import longest
@@ -78,7 +78,7 @@ class Slots:
         self._begin()
 
     def _begin(self):
-        self._rows = [Row() for _ in range(self.num_slots)]  # the running ones first
+        self._rows = [CacheRow() for _ in range(self.num_slots)]  # the running ones first
         self._running = 0
         self._joined: deque[Reply] = deque()  # prompts that are not read yet
         self._replies: dict[int, Reply] = {}
@@ -205,7 +205,7 @@ class Slots:
                 self._swap(row, self._running)
                 self._running += 1
 
-    def _place(self, reply: Reply) -> Row:
+    def _place(self, reply: Reply) -> CacheRow:
         """Return a free row for a reply, with the longest prefix of its prompt that any row has."""
         begins = [common(row.ids, reply.prompt[:-1]) for row in self._rows]
         # Of equally long prefixes, prefer that of a free row, which need not be copied.

@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from keras_transformer.serving.queue import Batch
-from keras_transformer.serving.replies import Job
+from keras_transformer.serving.replies import ReplyJob
 
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)  # bounds of histograms
 router = APIRouter(tags=["server"])
@@ -93,7 +93,7 @@ class Metrics:
         self.batch_sentences.observe(sentences)
         self.batch_seconds.labels(*names).observe(seconds)
 
-    def watch_token(self, job: Job, is_first: bool) -> None:
+    def watch_token(self, job: ReplyJob, is_first: bool) -> None:
         """Count a token of a reply; with the first one, also its delay and the prompt's tokens."""
         self.written.inc()
         if is_first:

@@ -12,17 +12,17 @@ from keras_transformer.language.added_text import Pieces
 from keras_transformer.language.reply import Event
 from keras_transformer.language.stops import Stops
 from keras_transformer.serving.openai_forms import Form, usage
-from keras_transformer.serving.replies import Job, Replies
-from keras_transformer.serving.token_texts import Names, Token
+from keras_transformer.serving.replies import Replies, ReplyJob
+from keras_transformer.serving.token_texts import Token, TokenTexts
 
 
-class Answer:
+class OpenAIAnswer:
     """The answer to one request: its replies, whole or in chunks.
 
     Args:
         replies: The thread that generates them.
         names: The texts of the model's tokens.
-        jobs: One job for each reply; `Answer` sets `listen` of each.
+        jobs: One job for each reply; `OpenAIAnswer` sets `listen` of each.
         n: Number of replies for each prompt, in consecutive jobs.
         stop: Texts that end a reply.
         form: Builder of the answer's JSON.
@@ -31,8 +31,8 @@ class Answer:
     def __init__(
         self,
         replies: Replies,
-        names: Names,
-        jobs: Sequence[Job],
+        names: TokenTexts,
+        jobs: Sequence[ReplyJob],
         n: int,
         stop: Sequence[str],
         form: Form,

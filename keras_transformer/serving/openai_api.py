@@ -13,10 +13,10 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from keras_transformer.serving.errors import Refusal, error_body
-from keras_transformer.serving.openai_answer import Answer
+from keras_transformer.serving.openai_answer import OpenAIAnswer
 from keras_transformer.serving.openai_forms import ChatForm, CompletionForm
 from keras_transformer.serving.openai_schemas import ChatRequest, CompletionRequest
-from keras_transformer.serving.replies import Job
+from keras_transformer.serving.replies import ReplyJob
 from keras_transformer.serving.row_answers import rows_response
 from keras_transformer.serving.schemas import body_of, read
 from keras_transformer.serving.waiting import QueueFullError
@@ -153,9 +153,10 @@ async def _answered(request, model, asked, form, prompts, most, ends):
     search = asked.search_of(most or limit, model.writer)
     every = [prompt for prompt in prompts for _ in range(asked.n)]
     jobs = [
-        Job(prompt, search, _seeds(seed, i), ends, form.top or 0) for i, prompt in enumerate(every)
+        ReplyJob(prompt, search, _seeds(seed, i), ends, form.top or 0)
+        for i, prompt in enumerate(every)
     ]
-    answer = Answer(replies, model.names, jobs, asked.n, asked.stops(), form)
+    answer = OpenAIAnswer(replies, model.names, jobs, asked.n, asked.stops(), form)
     answer.begin(request.client.host if request.client else "")
     if asked.stream:
         with_usage = bool(asked.stream_options and asked.stream_options.include_usage)
@@ -200,7 +201,7 @@ class EventStream(StreamingResponse):
         with_usage: Whether an additional last chunk has the numbers of tokens.
     """
 
-    def __init__(self, scope: Scope, answer: Answer, with_usage: bool):
+    def __init__(self, scope: Scope, answer: OpenAIAnswer, with_usage: bool):
         self._scope, self._answer = scope, answer
         events = self._events(answer.chunks(with_usage))
         headers = {"X-Accel-Buffering": "no"}  # nginx would hold back the events

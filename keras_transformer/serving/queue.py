@@ -10,7 +10,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any, NamedTuple, Protocol
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.serving.waiting import Job, QueueFullError, Waiting
+from keras_transformer.serving.waiting import QueueFullError, TextJob, Waiting
 from keras_transformer.system import interruption
 
 LONGEST = 1.0  # seconds that a batch of files may take, while other texts wait
@@ -134,7 +134,7 @@ class Batcher:
                 )
             return results
 
-        return self._add(Job((handler, num_hypotheses), run, list(items), list(costs)))
+        return self._add(TextJob((handler, num_hypotheses), run, list(items), list(costs)))
 
     def call(self, function: Callable[[], Any], cost: int = 1) -> Future:
         """Queue a function to be called in a thread of the batcher.
@@ -149,7 +149,7 @@ class Batcher:
         Raises:
             TooLargeError, QueueFullError: As in `submit`.
         """
-        return self._add(Job(object(), lambda texts: [function()], [""], [cost], alone=True))
+        return self._add(TextJob(object(), lambda texts: [function()], [""], [cost], alone=True))
 
     @property
     def waiting(self) -> int:

@@ -18,7 +18,7 @@ from keras_transformer.serving.waiting import QueueFullError, TooLargeError
 
 
 @dataclass(eq=False)
-class Job:
+class ReplyJob:
     """A reply that a request asks for.
 
     Args:
@@ -77,15 +77,15 @@ class Replies:
         model: DecoderOnly,
         num_slots: int = 8,
         most_waiting: int = 200_000,
-        watch: Callable[[Job, bool], None] = lambda job, is_first: None,
+        watch: Callable[[ReplyJob, bool], None] = lambda job, is_first: None,
     ):
         require(most_waiting >= 1, "most_waiting", most_waiting, "at least 1")
         self.model, self.num_slots, self.most_waiting = model, num_slots, most_waiting
         self.waiting = 0  # tokens of the prompts that wait for a slot
         self._watch = watch
-        self._clients: dict[Hashable, deque[Job]] = {}  # the next in turn first
-        self._running: dict[int, Job] = {}
-        self._cancelled: list[Job] = []
+        self._clients: dict[Hashable, deque[ReplyJob]] = {}  # the next in turn first
+        self._running: dict[int, ReplyJob] = {}
+        self._cancelled: list[ReplyJob] = []
         self._changed = threading.Condition()
         self._closing = False
         self._slots = Slots(model, num_slots)
@@ -103,7 +103,7 @@ class Replies:
         """Number of slots in use."""
         return len(self._running)
 
-    def submit(self, client: Hashable, jobs: Sequence[Job]) -> None:
+    def submit(self, client: Hashable, jobs: Sequence[ReplyJob]) -> None:
         """Queue the replies of a request.
 
         Args:
@@ -134,7 +134,7 @@ class Replies:
                 f"a request must have at most {self.most_waiting} tokens, got {tokens}"
             )
 
-    def cancel(self, jobs: Sequence[Job]) -> None:
+    def cancel(self, jobs: Sequence[ReplyJob]) -> None:
         """End running or waiting replies; their slots are free after the current step."""
         with self._changed:
             self._cancelled += jobs

@@ -38,7 +38,7 @@ class Token:
     top: tuple[Token, ...] = ()
 
 
-class Names:
+class TokenTexts:
     """The texts of a model's tokens; that of a token depends on the tokens before it.
 
     Args:

@@ -19,7 +19,7 @@ class TooLargeError(Exception):
     """A request is larger than the server accepts, whatever the state of the queue."""
 
 
-class Job:
+class TextJob:
     """The texts of a request, and the results so far.
 
     Args:
@@ -71,7 +71,7 @@ class Waiting:
 
     def __init__(self, most: int):
         self.most, self.tokens = most, 0
-        self._jobs: dict[turns.Client | None, deque[Job]] = {}  # the next in turn first
+        self._jobs: dict[turns.Client | None, deque[TextJob]] = {}  # the next in turn first
         self._held: Counter[Hashable] = Counter()  # waiting tokens of each share
 
     def __bool__(self) -> bool:
@@ -98,7 +98,7 @@ class Waiting:
         if self.tokens + tokens > self.most:
             raise QueueFullError(f"{self.tokens} of at most {self.most} tokens are waiting")
 
-    def add(self, job: Job) -> None:
+    def add(self, job: TextJob) -> None:
         """Add a job.
 
         Raises:
@@ -109,7 +109,7 @@ class Waiting:
         self._count(job, tokens)
         self._jobs.setdefault(job.client, deque()).append(job)
 
-    def remove(self, job: Job) -> None:
+    def remove(self, job: TextJob) -> None:
         """Remove the waiting texts of a job that was cancelled or failed."""
         if job.next < len(job.texts):
             self._count(job, -sum(job.costs[job.next :]))
@@ -118,11 +118,11 @@ class Waiting:
             if not self._jobs[job.client]:
                 del self._jobs[job.client]
 
-    def first(self) -> Job:
+    def first(self) -> TextJob:
         """Return the first job of the client whose turn it is."""
         return next(iter(self._jobs.values()))[0]
 
-    def take(self, most: int) -> dict[Job, list[int]]:
+    def take(self, most: int) -> dict[TextJob, list[int]]:
         """Take a batch from all jobs with the same key in turn: job -> indices of its texts.
 
         It is empty if the first job was cancelled.
@@ -130,7 +130,7 @@ class Waiting:
         Args:
             most: Maximum number of tokens; one text may have more.
         """
-        batch: dict[Job, list[int]] = {}
+        batch: dict[TextJob, list[int]] = {}
         key, tokens = self.first().key, 0
         clients = deque(deque(x for x in jobs if x.key == key) for jobs in self._jobs.values())
         while clients:

@@ -11,7 +11,7 @@ from keras_transformer.config import require
 from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.language.chat import Chat
 from keras_transformer.saved.contents import CONFIG, is_saved
-from keras_transformer.serving.token_texts import Names
+from keras_transformer.serving.token_texts import TokenTexts
 from keras_transformer.system.files import read_json
 
 
@@ -46,9 +46,9 @@ class LanguageModel:
         return cls(folder.resolve().name, writer, chat)
 
     @cached_property
-    def names(self) -> Names:
+    def names(self) -> TokenTexts:
         """The texts of the model's tokens."""
-        return Names(self.writer.tokenizer)
+        return TokenTexts(self.writer.tokenizer)
 
 
 def is_language_model(folder: Path) -> bool:

@@ -32,7 +32,7 @@ MEGABYTES = 1024  # maximum address space of the process
 CHARACTERS = 10_000_000  # maximum length of a rendered text
 
 
-class Refusal(jinja2.TemplateError):
+class TemplateRefusal(jinja2.TemplateError):
     """Raised by a template itself, with `raise_exception`."""
 
 
@@ -64,7 +64,7 @@ def environment() -> ImmutableSandboxedEnvironment:
 
 
 def _raise_exception(message):
-    raise Refusal(message)
+    raise TemplateRefusal(message)
 
 
 def _to_json(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
@@ -92,7 +92,7 @@ def answer(source: str, values: dict[str, Any]) -> dict[str, str]:
     """
     try:
         text = _compiled(source).render(**values)
-    except Refusal as error:
+    except TemplateRefusal as error:
         return {"error": f"the chat template rejects the messages: {error}"}
     except jinja2.TemplateSyntaxError as error:
         return {"error": f"the chat template is not valid, line {error.lineno}: {error.message}"}

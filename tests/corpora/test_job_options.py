@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from keras_transformer.corpora.job_options import CorpusOptions
+from keras_transformer.corpora.job_options import JobOptions
 
 
 @pytest.mark.parametrize(
@@ -24,11 +24,11 @@ from keras_transformer.corpora.job_options import CorpusOptions
 )
 def test_bad_options_are_refused(options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        CorpusOptions(**options)
+        JobOptions(**options)
 
 
 def test_options_are_taken_from_others():
     options = dict(beam_size=2, processes=3, shard="1/4")
-    corpus = CorpusOptions.take(options)
+    corpus = JobOptions.take(options)
     assert options == dict(beam_size=2) and corpus.processes == 3 and corpus.part == (1, 4)
-    assert CorpusOptions.changed(dict(processes=1, executor="ray")) == dict(executor="ray")
+    assert JobOptions.changed(dict(processes=1, executor="ray")) == dict(executor="ray")

@@ -7,7 +7,7 @@ from keras_transformer.search import Generation
 from keras_transformer.serving import Settings, create_app
 from keras_transformer.serving.monitoring import Metrics
 from keras_transformer.serving.queue import Batch
-from keras_transformer.serving.replies import Job
+from keras_transformer.serving.replies import ReplyJob
 
 pytestmark = pytest.mark.once("requests and answers: the translator alone knows tensors")
 
@@ -34,7 +34,7 @@ def test_a_batch_is_counted():
 
 def test_tokens_of_replies_are_counted():
     metrics = Metrics()
-    job = Job([7] * 9, Generation(), 0)
+    job = ReplyJob([7] * 9, Generation(), 0)
     job.reused = 4
     for is_first in (True, False, False):
         metrics.watch_token(job, is_first)

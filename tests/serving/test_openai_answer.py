@@ -6,10 +6,10 @@ import pytest
 
 from keras_transformer.language.reply import Event
 from keras_transformer.search import Generation
-from keras_transformer.serving.openai_answer import Answer
+from keras_transformer.serving.openai_answer import OpenAIAnswer
 from keras_transformer.serving.openai_forms import ChatForm, CompletionForm
-from keras_transformer.serving.replies import Job
-from keras_transformer.serving.token_texts import Names
+from keras_transformer.serving.replies import ReplyJob
+from keras_transformer.serving.token_texts import TokenTexts
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.pretrained_files import llama_tokenizer
 
@@ -48,9 +48,9 @@ def say(tokenizer):
 
 
 def answer(tokenizer, replies, count=1, n=1, stop=(), top=None):
-    jobs = [Job([7, 8], Generation(), 0) for _ in range(count)]
+    jobs = [ReplyJob([7, 8], Generation(), 0) for _ in range(count)]
     form = CompletionForm("poet", top)
-    return Answer(replies, Names(tokenizer), jobs, n, stop, form), jobs
+    return OpenAIAnswer(replies, TokenTexts(tokenizer), jobs, n, stop, form), jobs
 
 
 def test_whole(tokenizer, say):
@@ -120,8 +120,8 @@ def test_a_completion_continues_its_prompt_and_a_reply_is_a_text_of_its_own(form
     for stop in ([], [" it"]):
         script = [Event(0, x, -1.0, (), None, 0) for x in ids[:-1]]
         script.append(Event(0, ids[-1], -1.0, (), "length", 0))
-        job = Job(prompt, Generation(), 0)
-        one = Answer(Replies(script), Names(tokenizer), [job], 1, stop, form("poet", 0))
+        job = ReplyJob(prompt, Generation(), 0)
+        one = OpenAIAnswer(Replies(script), TokenTexts(tokenizer), [job], 1, stop, form("poet", 0))
 
         async def run(one=one):
             one.begin("me")

@@ -6,13 +6,13 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from keras_transformer.language.reply import Event
 from keras_transformer.serving.openai_forms import ChatForm, CompletionForm, usage
-from keras_transformer.serving.token_texts import Names, Token
+from keras_transformer.serving.token_texts import Token, TokenTexts
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 
 @pytest.fixture(scope="module")
 def names():
-    return Names(TextTokenizer.train(["to be or not to be"] * 4, kind="bytes", vocab_size=257))
+    return TokenTexts(TextTokenizer.train(["to be or not to be"] * 4, kind="bytes", vocab_size=257))
 
 
 def tokens(names, text):

@@ -5,13 +5,13 @@ import threading
 import pytest
 
 from keras_transformer.search import Generation
-from keras_transformer.serving.replies import Job, Replies
+from keras_transformer.serving.replies import Replies, ReplyJob
 from keras_transformer.serving.waiting import QueueFullError, TooLargeError
 
 LONG = Generation(max_new_tokens=100, min_new_tokens=100)
 
 
-class Told(Job):
+class Told(ReplyJob):
     """A job that keeps what it is told."""
 
     def __init__(self, prompt=(7, 8), search=LONG, **options):

@@ -8,7 +8,7 @@ import pytest
 
 from keras_transformer.search import Generation
 from keras_transformer.serving import Catalogue, Settings
-from keras_transformer.serving.replies import Job
+from keras_transformer.serving.replies import ReplyJob
 from keras_transformer.serving.service import Service
 from keras_transformer.serving.waiting import QueueFullError, TooLargeError
 from tests.serving.test_monitoring import counts
@@ -43,11 +43,11 @@ def test_language_models_are_swapped(chats, catalogue):
     service = Service(lambda: next(loads), Settings(slots=1))
     before = service.replies["poet"]
     events = []
-    before.submit("me", [Job([7], Generation(max_new_tokens=3), 0, listen=events.append)])
+    before.submit("me", [ReplyJob([7], Generation(max_new_tokens=3), 0, listen=events.append)])
     asyncio.run(service.reload())  # it has finished what it had accepted
     assert events[-1].end and service.replies == {}
     with pytest.raises(QueueFullError, match="shutting down"):
-        before.submit("me", [Job([7], Generation(), 0)])
+        before.submit("me", [ReplyJob([7], Generation(), 0)])
     asyncio.run(service.reload())
     assert list(service.replies) == ["poet"]
     asyncio.run(service.close())

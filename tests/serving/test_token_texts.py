@@ -4,7 +4,7 @@ import pytest
 
 from keras_transformer.language.reply import Event
 from keras_transformer.language.stops import Stops
-from keras_transformer.serving.token_texts import Names
+from keras_transformer.serving.token_texts import TokenTexts
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.pretrained_files import llama_tokenizer
 
@@ -19,7 +19,7 @@ def of_style(style):
 
 def tokens_of(tokenizer, prompt, ids, stop=(), top=()):
     """The text of a reply and its tokens."""
-    names = Names(tokenizer)
+    names = TokenTexts(tokenizer)
     pieces, text, tokens = names.pieces(prompt, Stops(stop)), "", []
     for token in ids:
         event = Event(0, token, -1.0, tuple((x, -1.0 - i) for i, x in enumerate(top)), None, 0)

@@ -3,13 +3,13 @@
 import pytest
 
 from keras_transformer.serving import turns
-from keras_transformer.serving.waiting import Job, QueueFullError, TooLargeError, Waiting
+from keras_transformer.serving.waiting import QueueFullError, TextJob, TooLargeError, Waiting
 
 
 def job_of(client, *costs, key="search"):
     token = turns.current.set(client and turns.Client(client))
     try:
-        return Job(key, lambda texts: texts, [str(x) for x in costs], list(costs))
+        return TextJob(key, lambda texts: texts, [str(x) for x in costs], list(costs))
     finally:
         turns.current.reset(token)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keras_transformer.analysis.alignment import PARTS
-from keras_transformer.cli.plot import Part
+from keras_transformer.cli.plot import AttentionPart
 from keras_transformer.system import startup
 
 ROOT = Path(__file__).parents[2]
@@ -170,7 +170,7 @@ print(*sys.modules)
 
 
 def test_parts_of_attention_are_those_of_the_library():
-    assert tuple(Part) == PARTS
+    assert tuple(AttentionPart) == PARTS
 
 
 NOISE = b"""\

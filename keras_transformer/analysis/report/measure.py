@@ -68,7 +68,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Part:
+class LengthScores:
     """Scores of the sentences of a test set whose sources have from `least` to `most` words.
 
     Args:
@@ -106,7 +106,7 @@ class Report:
     intervals: Mapping[str, float]
     sentences: Sequence[Sentence]
     worst: Sequence[Sentence]
-    parts: Sequence[Part]
+    parts: Sequence[LengthScores]
     signs: Mapping[str, Sequence[int]]
     compared: Mapping[str, Mapping[str, Compared]] | None = None
     correlation: Mapping[str, float] | None = None
@@ -196,7 +196,7 @@ def _sentences(translator, pairs, translations, qualities, baseline, batches, me
 def _part(least, most, chosen, translations, references, bleu):
     texts, expected = [translations[i] for i in chosen], [[references[i] for i in chosen]]
     scores = [metric.corpus_score(texts, expected).score for metric in (bleu, sacrebleu.CHRF())]
-    return Part(least, most, len(chosen), *scores)
+    return LengthScores(least, most, len(chosen), *scores)
 
 
 def _drawn(translator: Translator, sentence: Sentence) -> Sentence:

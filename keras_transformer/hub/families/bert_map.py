@@ -8,7 +8,7 @@ from keras_transformer.config import require
 from keras_transformer.hub.families.encoder_map import (
     FIELDS,
     NORM_ENDINGS,
-    Names,
+    EncoderNames,
     blocks,
     embeddings,
 )
@@ -46,7 +46,7 @@ PREFIXES = {  # prefixes of the names of weights
     "albert": "albert",
 }
 NAMES = {
-    kind: Names(
+    kind: EncoderNames(
         family,
         ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm"),
         output_bias="cls.predictions.bias",
@@ -59,7 +59,7 @@ NAMES = {
     for kind, family in BERTS.items()
 }
 NAMES |= {
-    kind: Names(
+    kind: EncoderNames(
         family,
         ("lm_head.dense", "lm_head.layer_norm"),
         output_bias="lm_head.bias",
@@ -70,7 +70,7 @@ NAMES |= {
     for kind, family in ROBERTAS.items()
 }
 NAMES |= {
-    "albert": Names(
+    "albert": EncoderNames(
         "Albert",
         ("predictions.dense", "predictions.LayerNorm"),
         output_bias="predictions.bias",

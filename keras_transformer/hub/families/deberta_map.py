@@ -7,7 +7,7 @@ from keras_transformer.hub.families.encoder_map import (
     BERT_SIZES,
     FIELDS,
     NORM_ENDINGS,
-    Names,
+    EncoderNames,
     blocks,
     embeddings,
 )
@@ -32,7 +32,7 @@ from keras_transformer.hub.families.fields import (
 )
 from keras_transformer.models import DeBERTa, DeBERTaConfig
 
-NAMES = Names(
+NAMES = EncoderNames(
     "DebertaV2",
     ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm"),
     output_bias="cls.predictions.bias",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keras_transformer.hub.families.encoder_map import (
     FIELDS,
-    Names,
+    EncoderNames,
     blocks,
     embeddings,
 )
@@ -12,7 +12,7 @@ from keras_transformer.hub.families.family import Family, Rule, their_activation
 from keras_transformer.hub.families.fields import ACTIVATIONS, activation, rate, size
 from keras_transformer.models import BERT, BERTConfig
 
-NAMES = Names(
+NAMES = EncoderNames(
     "DistilBert",
     ("vocab_transform", "vocab_layer_norm"),
     output_bias="vocab_projector.bias",

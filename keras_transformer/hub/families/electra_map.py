@@ -5,7 +5,7 @@ from __future__ import annotations
 from keras_transformer.hub.families.encoder_map import (
     BERT_SIZES,
     FIELDS,
-    Names,
+    EncoderNames,
     blocks,
     embeddings,
 )
@@ -13,7 +13,7 @@ from keras_transformer.hub.families.family import Family, Rule, dense, token_id
 from keras_transformer.hub.families.fields import exactly, rate, size
 from keras_transformer.models import BERT, BERTConfig
 
-NAMES = Names(
+NAMES = EncoderNames(
     "Electra",
     ("generator_predictions.dense", "generator_predictions.LayerNorm"),
     output_bias="generator_lm_head.bias",

@@ -103,7 +103,7 @@ NORM_ENDINGS = ((".gamma", ".weight"), (".beta", ".bias"))
 
 
 @dataclass(frozen=True)
-class Names:
+class EncoderNames:
     """Names of config fields and of the parts of heads in the checkpoints of a family.
 
     Args:

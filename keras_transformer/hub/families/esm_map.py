@@ -7,14 +7,14 @@ from keras_transformer.hub.families.encoder_map import (
     BERT_SIZES,
     FIELDS,
     NORM_ENDINGS,
-    Names,
+    EncoderNames,
     blocks,
 )
 from keras_transformer.hub.families.family import Family, Rule, norm, table, token_id
 from keras_transformer.hub.families.fields import Field, exactly, flag, positive
 from keras_transformer.models import ESM, ESMConfig
 
-NAMES = Names(
+NAMES = EncoderNames(
     "Esm",
     ("lm_head.dense", "lm_head.layer_norm"),
     output_bias="lm_head.bias",

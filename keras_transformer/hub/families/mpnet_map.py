@@ -7,7 +7,7 @@ from keras_transformer.hub.families.encoder_map import (
     BERT_SIZES,
     FIELDS,
     NORM_ENDINGS,
-    Names,
+    EncoderNames,
     blocks,
     embeddings,
 )
@@ -15,7 +15,7 @@ from keras_transformer.hub.families.family import Family, Rule, table
 from keras_transformer.hub.families.fields import exactly
 from keras_transformer.models import BERT, BERTConfig
 
-NAMES = Names(
+NAMES = EncoderNames(
     "MPNet",
     ("lm_head.dense", "lm_head.layer_norm"),
     output_bias="lm_head.bias",

@@ -13,7 +13,7 @@ from keras_transformer.hub.gguf.tokens import (
     RULES,
     UNUSED,
     USER_DEFINED,
-    Rule,
+    SplitRule,
 )
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
@@ -56,7 +56,7 @@ def _rule_of(spec):
     is_byte_level = model.get("type") == "BPE" and steps[-1].get("type") == "ByteLevel"
     accepted = "one of a byte-level tokenizer (kind='bytes') for a GGUF file"
     require(is_byte_level, "the model of the tokenizer", model.get("type"), accepted)
-    rule = Rule(steps, bool(model.get("ignore_merges")), normalizer=spec.get("normalizer"))
+    rule = SplitRule(steps, bool(model.get("ignore_merges")), normalizer=spec.get("normalizer"))
     name = next((x for x, known in RULES.items() if _form(known) == _form(rule)), None)
     require(name is not None, "the rule that splits texts", steps, f"one of {[*RULES]} for GGUF")
     return name

@@ -41,7 +41,7 @@ def _split(pattern):
 
 
 @dataclass(frozen=True)
-class Rule:
+class SplitRule:
     """Rules of a byte-level tokenizer for splitting texts, as its authors published them.
 
     Args:
@@ -58,18 +58,18 @@ class Rule:
 
 
 _DIGITS = dict(type="Digits", individual_digits=True)
-_LLAMA3_RULE = Rule(_split(_LLAMA3), whole=True, add_bos=True)
-_QWEN2_RULE = Rule(_split(_QWEN2), normalizer={"type": "NFC"})
+_LLAMA3_RULE = SplitRule(_split(_LLAMA3), whole=True, add_bos=True)
+_QWEN2_RULE = SplitRule(_split(_QWEN2), normalizer={"type": "NFC"})
 RULES = {  # by `tokenizer.ggml.pre`
-    "gpt-2": Rule([_BYTES]),
-    "smollm": Rule([_DIGITS, _BYTES]),
+    "gpt-2": SplitRule([_BYTES]),
+    "smollm": SplitRule([_DIGITS, _BYTES]),
     "llama-bpe": _LLAMA3_RULE,
     "llama3": _LLAMA3_RULE,
     "llama-v3": _LLAMA3_RULE,
     "qwen2": _QWEN2_RULE,
     "deepseek-r1-qwen": _QWEN2_RULE,
-    "gpt-4o": Rule(_split(_GPT4O)),
-    "tekken": Rule(_split(_TEKKEN), whole=True, add_bos=True),
+    "gpt-4o": SplitRule(_split(_GPT4O)),
+    "tekken": SplitRule(_split(_TEKKEN), whole=True, add_bos=True),
 }
 _NAMED = {
     "bos_token": "bos_token_id",

@@ -13,7 +13,7 @@ LEGACY, NEW = "transformer", "transformer-new"  # values of Marian's option `typ
 EPSILON = {LEGACY: 1e-6, NEW: 1e-5}  # of Marian's layer norms, which no option changes
 
 
-class Place(NamedTuple):
+class WeightPlace(NamedTuple):
     """The place of one of our weights in Marian's file.
 
     Args:
@@ -29,7 +29,7 @@ class Place(NamedTuple):
     rank: int
 
 
-def layout(config: TransformerConfig, kind: str) -> Iterator[Place]:
+def layout(config: TransformerConfig, kind: str) -> Iterator[WeightPlace]:
     """Yield the places of all weights but the tables of positions.
 
     The layers of `NEW` neither multiply embeddings by sqrt(D) nor have our epsilon. So the tokens'
@@ -44,14 +44,14 @@ def layout(config: TransformerConfig, kind: str) -> Iterator[Place]:
     stream = stream_factor(config, kind)
     tokens = token_factor(config, kind)
     if config.share_embeddings:
-        yield Place(TARGET, ("Wemb",), tokens, 2)
+        yield WeightPlace(TARGET, ("Wemb",), tokens, 2)
     else:
-        yield Place("source_embedding/tokens/embeddings", ("encoder_Wemb",), tokens, 2)
-        yield Place(TARGET, ("decoder_Wemb",), tokens, 2)
+        yield WeightPlace("source_embedding/tokens/embeddings", ("encoder_Wemb",), tokens, 2)
+        yield WeightPlace(TARGET, ("decoder_Wemb",), tokens, 2)
     if not config.tie_output:
-        yield Place("output/kernel", ("decoder_ff_logit_out_W",), 1.0, 2)
+        yield WeightPlace("output/kernel", ("decoder_ff_logit_out_W",), 1.0, 2)
     if config.output_bias:
-        yield Place("output_bias/bias", ("decoder_ff_logit_out_b",), 1.0, 2)
+        yield WeightPlace("output_bias/bias", ("decoder_ff_logit_out_b",), 1.0, 2)
     final = 1 / tokens if config.tie_output else 1.0
     if config.norm_first:
         for stack, factor in (("encoder", 1.0), ("decoder", final)):
@@ -66,7 +66,7 @@ def layout(config: TransformerConfig, kind: str) -> Iterator[Place]:
                 for weight, factor, rank in (("kernel", kernel, 2), ("bias", bias, names.rank)):
                     mark = "W" if weight == "kernel" else "b"
                     arrays = tuple(names.part(stack, number, block, mark + x) for x in letters)
-                    yield Place(f"{path}/{part}/{weight}", arrays, factor, rank)
+                    yield WeightPlace(f"{path}/{part}/{weight}", arrays, factor, rank)
             is_final = last and block == "feed_forward"
             factor = 1.0 if config.norm_first else final if is_final else stream
             norm = names.norm(stack, number, block, config.norm_first)
@@ -113,7 +113,7 @@ def _blocks(config):
 
 def _norm(path, names, factor, rank):
     for weight, name in zip(("gamma", "beta"), names, strict=True):
-        yield Place(f"{path}/{weight}", (name,), factor, rank)
+        yield WeightPlace(f"{path}/{weight}", (name,), factor, rank)
 
 
 class _Legacy:

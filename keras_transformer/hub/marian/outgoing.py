@@ -14,7 +14,7 @@ from keras_transformer.hub.marian.layout import (
     LEGACY,
     NEW,
     TARGET,
-    Place,
+    WeightPlace,
     layout,
     stream_factor,
     token_factor,
@@ -170,7 +170,9 @@ def _put(config, place, value):
     return dict(zip(place.names, parts, strict=True))
 
 
-def _get(config: TransformerConfig, place: Place, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+def _get(
+    config: TransformerConfig, place: WeightPlace, arrays: Mapping[str, np.ndarray]
+) -> np.ndarray:
     """Return the weight at a place, up to rounding."""
     parts = [arrays[name] / np.float32(place.factor) for name in place.names]
     is_vector = place.path.endswith(("bias", "gamma", "beta"))

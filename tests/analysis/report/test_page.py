@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.analysis.report import Report, Sentence, page
-from keras_transformer.analysis.report.measure import Part
+from keras_transformer.analysis.report.measure import LengthScores
 from keras_transformer.analysis.report.page import HEIGHT, histogram
 from keras_transformer.analysis.suspects import SIGNS
 
@@ -78,7 +78,9 @@ def test_a_report_by_hand():
     signs = {"repetition": [], "copy": [], "number": [0], "length": []}
     metrics = {"bleu": 12.345, "bleu_signature": "tok:13a", "perplexity": None, "sentences": 1}
     halves, own = {"bleu": 1.5}, {"pearson": 0.5, "spearman": 0.001}
-    report = Report(metrics, halves, [one], [one], [Part(3, 3, 1, 30.0, 50.0)], signs, None, own)
+    report = Report(
+        metrics, halves, [one], [one], [LengthScores(3, 3, 1, 30.0, 50.0)], signs, None, own
+    )
     shown = page(report, "by hand")
     for part in (
         "12.35 ± 1.50",
