@@ -177,7 +177,7 @@ class TransformerConfig(Config):
         norm_embeddings: Whether the input of each stack is layer-normalized.
         epsilon: Epsilon of the norms.
         output_bias: Whether the logits have a bias, which is not trained.
-        guided_alignment: Weight of the loss that trains the first head of a cross-attention to
+        guided_alignment: Weight of the loss that trains the first head of `Decoder.aligning` to
             align words (Garg et al. 2019), such as 0.05; 0: none.
         max_length: Longest sequence in tokens, on either side.
         share_embeddings: Whether source and target share one token embedding (needs one
@@ -297,7 +297,7 @@ class T5Config(Config):
         eos_id: Id of the token that ends a text; a tuple if several tokens do.
 
     Raises:
-        ValueError: If a value is out of range.
+        ValueError: If a value is out of range, or `pad_id` is an `eos_id`.
     """
 
     vocab_size: int

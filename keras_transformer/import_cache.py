@@ -76,6 +76,6 @@ def _fingerprint(checkpoint: Path) -> str:
     patterns = (*FILES, PICKLED)
     paths = {x for y in patterns for z in (y, f"*/{y}") for x in checkpoint.glob(z)}
     paths |= {checkpoint} if checkpoint.is_file() else set()
-    facts = [(x.relative_to(checkpoint).as_posix(), x.stat()) for x in sorted(paths)]
-    told = repr([FORMAT, *((name, x.st_size, x.st_mtime_ns) for name, x in facts)])
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    files = [(x.relative_to(checkpoint).as_posix(), x.stat()) for x in sorted(paths)]
+    text = repr([FORMAT, *((name, x.st_size, x.st_mtime_ns) for name, x in files)])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

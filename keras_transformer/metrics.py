@@ -12,7 +12,7 @@ from keras_transformer.losses import PreferenceLoss, check_labels, token_weights
 
 
 class _TokenMean(keras.metrics.Metric):
-    """Mean of a value per token over all tokens that are not padding."""
+    """Mean of a value per token, weighted by `sample_weight`, over all tokens except padding."""
 
     def __init__(self, pad_id: int = 0, name: str | None = None, **kwargs: Any):
         super().__init__(name=name, **kwargs)

@@ -104,10 +104,11 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 class Adam(keras.optimizers.Adam):
     """Keras's Adam with each weight updated in one pass over memory: on PyTorch 3 times as fast.
 
-    On PyTorch epsilon is added to the bias-corrected root, as in Algorithm 1 of Kingma and Ba
-    2015. Keras's Adam adds it before the correction; with the paper's 1e-9 the difference does not
-    matter. The arguments are those of `keras.optimizers.Adam`; `weight_decay` spares biases and
-    the weights of norms, also after the optimizer was saved and loaded.
+    On PyTorch, and with `state_dtype`, epsilon is added to the bias-corrected root, as in Algorithm
+    1 of Kingma and Ba 2015. Keras's Adam adds it before the correction; with the paper's 1e-9 the
+    difference does not matter. The arguments are those of `keras.optimizers.Adam`; `weight_decay`
+    spares biases and the weights of norms, also after the optimizer was saved and loaded. With
+    `use_ema`, the decay of the average is smaller at first, so that it forgets the first weights.
 
     Args:
         state_dtype: Dtype of the two moments of each weight: None, that of the weight; or
@@ -210,7 +211,7 @@ class Adam(keras.optimizers.Adam):
         )
 
     def _update_small(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """Update a weight by Algorithm 1 of Kingma and Ba 2015 with moments of few bits."""
+        """Update a weight by Algorithm 1 of Kingma and Ba 2015 with moments of `state_dtype`."""
         i = self._get_variable_index(variable)
         step = ops.cast(self.iterations + 1, "float32")
         gradient = ops.cast(gradient, "float32")

@@ -81,9 +81,9 @@ class PretrainedModel:
     def save(self, folder: str | os.PathLike) -> None:
         """Write `model.keras`, `tokenizer.json` and `config.json`.
 
-        `folder.load_with_tokenizer` reads them, and so does `--start-from` of the scripts that
-        train classifiers, taggers and question answering; so do the objects for the head that the
-        model has, such as `TextClassifier`.
+        `saved.folder.load_with_tokenizer` reads them, and so does `--start-from` of the scripts
+        that train classifiers, taggers and question answering; so do the objects for the head that
+        the model has, such as `TextClassifier`.
         """
         save_folder(folder, self.model, self.tokenizer, {"task": "pretrained"})
 
@@ -96,7 +96,7 @@ def load_pretrained(
 ) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
     """Load a model of Hugging Face, CTranslate2, Marian or llama.cpp as an object for its task.
 
-    The object depends on the family of the model. Each has `save(folder)`.
+    The object depends on the family of the model. Each has `save(folder)`; an ensemble refuses it.
 
     - `Translator`: Marian (the 1,400 models of OPUS-MT), Pegasus with a Marian tokenizer, M2M-100,
       NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400.
@@ -156,24 +156,24 @@ def load_pretrained(
     if is_converted(source):
         return _converted(Path(source), *pair, precision)
     config = _config_of(source)
-    theirs = read_json(config)
-    kind: Any = theirs.get("model_type") if isinstance(theirs, dict) else None
-    family = hugging_face_checkpoint.family_of(theirs if kind else {}, config)
+    fields = read_json(config)
+    kind: Any = fields.get("model_type") if isinstance(fields, dict) else None
+    family = hugging_face_checkpoint.family_of(fields if kind else {}, config)
     translates = kind in KINDS and issubclass(family.model, EncoderDecoder)
     for name, language in zip(("source_language", "target_language"), pair, strict=True):
         require(translates or language is None, name, language, f"None: {source} is a {kind!r}")
     folder = _whole(source, config)
     # The tokenizer first: it fails before gigabytes are read.
     if translates:
-        theirs, _ = hugging_face_checkpoint.read_config(folder)
-        tokenizer = read_tokenizer(folder, theirs)
+        fields, _ = hugging_face_checkpoint.read_config(folder)
+        tokenizer = read_tokenizer(folder, fields)
         usual = _usual_languages(folder, tokenizer)
         chosen = source_language or usual[0], target_language or usual[1]
         tokenizer.between(*chosen)
         codes = getattr(tokenizer, "languages", {})
         first = () if codes else tokenizer.target_frame.before
-        search = search_of(folder, Search, theirs, first, codes.values())
-        model = _model(folder, precision, without=left_out(folder, theirs))
+        search = search_of(folder, Search, fields, first, codes.values())
+        model = _model(folder, precision, without=left_out(folder, fields))
         return Translator(model, tokenizer, *chosen, search)
     if family.model is ViT:
         model = _model(folder, precision)
@@ -181,7 +181,7 @@ def load_pretrained(
         image_format = image_format_of(folder, channels, size, str(kind))
         if not model.config.num_classes:
             return ImageEmbedder(model, image_format)
-        return ImageClassifier(model, labels_of(family.complete(theirs)), image_format)
+        return ImageClassifier(model, labels_of(family.complete(fields)), image_format)
     texts = TextTokenizer.read(folder)
     search = {}
     if issubclass(family.model, Speech | DecoderOnly):

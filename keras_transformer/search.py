@@ -164,20 +164,20 @@ class SearchOptions:
         Raises:
             ValueError: If it is not an object of such options, or a value is out of its range.
         """
-        facts = config.get("search", {})
+        options = config.get("search", {})
         names = {field.name for field in dataclasses.fields(cls)}
         accepted = f"an object with options of {sorted(names)}"
-        are_known = isinstance(facts, Mapping) and facts.keys() <= names
-        require(are_known, f'"search" in {path}', facts, accepted)
+        are_known = isinstance(options, Mapping) and options.keys() <= names
+        require(are_known, f'"search" in {path}', options, accepted)
         try:
-            search = cls(**facts)
+            search = cls(**options)
         except ValueError as error:
             raise ValueError(f'"search" in {path}: {error}') from error
-        return {name: getattr(search, name) for name in facts}
+        return {name: getattr(search, name) for name in options}
 
 
 def without_protection(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a folder for a program that only searches; a warning names `protect`.
+    """Return the options of a folder without `protect`, for an export; warn if it was set.
 
     Args:
         options: Options of the folder's `config.json`.
@@ -237,7 +237,7 @@ class Search(SearchOptions):
     )
 
     def limit(self, length: Any) -> Any:
-        """Return the maximum tokens of a translation without `max_length`.
+        """Return the maximum tokens of a translation if `max_length` is None.
 
         Args:
             length: Tokens of its source, a number or a tensor.

@@ -20,8 +20,8 @@ def option(default: Any, check: Check, help: str, **kind: Any) -> Any:
 
     Args:
         default: Default value.
-        check: Function of the option's name and a value other than None that raises ValueError if
-            the value is out of range.
+        check: Function of the option's name and value that raises ValueError if the value is out
+            of range. It is not called for None if None is the default.
         help: Description, for commands and schemas.
         kind: Further metadata, such as `draws=True`.
     """
@@ -41,12 +41,12 @@ def whole(least: int) -> Check:
     return lambda name, value: require_whole(name, value, least)
 
 
-def number(fits: Callable[[Any], bool], accepted: str) -> Check:
-    """Return a check for finite numbers for which `fits` is true; errors say `accepted`."""
+def number(is_valid: Callable[[Any], bool], accepted: str) -> Check:
+    """Return a check for finite numbers for which `is_valid` is true; errors say `accepted`."""
 
     def check(name: str, value: Any) -> None:
         is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        require(is_real and math.isfinite(value) and fits(value), name, value, accepted)
+        require(is_real and math.isfinite(value) and is_valid(value), name, value, accepted)
 
     return check
 
