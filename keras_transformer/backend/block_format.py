@@ -17,8 +17,8 @@ import numpy as np
 from keras import ops
 
 BLOCK = 32  # inputs
-ROWS = 64  # of which the number of outputs is a multiple
-COLUMNS = 2 * BLOCK  # of which the number of inputs is a multiple: a whole number in each half
+ROWS = 64  # divides the number of outputs
+COLUMNS = 2 * BLOCK  # divides the number of inputs: each half consists of whole blocks
 # By bits: the level of the weight `factor * center`, and the factor.
 MIDDLES = {4: (8, 1), 8: (136, 17)}
 

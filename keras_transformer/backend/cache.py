@@ -40,11 +40,11 @@ _fixed = _Fixed()
 
 @contextlib.contextmanager
 def fixed_caches(positions: int | None = None) -> Iterator[None]:
-    """Make caches full-size from the start on PyTorch, too; indices may then be tensors.
+    """Make caches full-size from the start on PyTorch; indices may then be tensors.
 
     Args:
-        positions: Maximum number of positions that `attend_cache` covers, each with a place for
-            every query (beam); None: all.
+        positions: Number of positions that `attend_cache` covers if `filled` is a tensor, each with
+            a place for every query (beam); None: all.
     """
     before = _fixed.on, _fixed.positions
     _fixed.on, _fixed.positions = True, positions
@@ -57,7 +57,8 @@ def fixed_caches(positions: int | None = None) -> Iterator[None]:
 def caches_grow() -> bool:
     """Return whether a cache has only the places that are written, not its full size.
 
-    So it is on PyTorch, and in TensorFlow graphs without XLA, where a slice is a copy.
+    So it is on PyTorch outside of `fixed_caches`, and on TensorFlow without XLA, where a slice is a
+    copy.
     """
     if BACKEND != "tensorflow":
         return BACKEND == "torch" and not _fixed.on

@@ -142,7 +142,8 @@ def row_loop(turn: Callable, length: Any, done_B: Any, results: Any, alive: Any)
     if BACKEND != "tensorflow" or caches_grow():
         return loop_over_rows(turn, length, done_B, results, alive)
 
-    # XLA in TensorFlow: shapes are static, and a loop is compiled at each call.
+    # XLA in TensorFlow: shapes are static, so finished rows stay; each stage, as on JAX, would be
+    # another loop to compile.
     def goes_on(i, done_B, results, alive):
         return ops.logical_and(i < length, ops.logical_not(ops.all(done_B)))
 

@@ -40,13 +40,14 @@ def attention(
     """Return softmax(Q K^T / sqrt(H) + bias) V, computed in the backend's fastest way.
 
     Equals `attention_weights` times the values, but does not keep the weights. From 2,048 queries
-    and keys or four windows on, memory grows linearly with the length, unless there is a bias or
-    the length is unknown while a graph is built (None on TensorFlow).
+    and keys or four windows on, memory grows linearly with the length, unless there is a bias, the
+    mask is not boolean, a portable graph is made, or the length is unknown while a graph is built
+    (None on TensorFlow).
 
     Args:
         query_BNTH, key_BNSH, value_BNSH: Queries, keys and values per head.
         mask: Boolean, True = attend, or values to add, from `mask_bias`; broadcasts to
-            (B, N, T, S).
+            (B, N, T, S). None: attend to all.
         bias: Added to the scaled products; broadcasts to (B, N, T, S).
         pattern: Limits the keys by their positions; a key must be allowed by it and by the mask.
         soft_cap: See `attention_weights`. The fused kernels do not have it.

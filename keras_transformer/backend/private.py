@@ -87,7 +87,7 @@ def is_rematerialized(layer: keras.layers.Layer) -> bool:
 
 
 def own_policy(layer: keras.layers.Layer) -> Any:
-    """Return the dtype policy object of a layer alone (`_dtype_policy`, 3.15), or None."""
+    """Return a layer's dtype policy (`_dtype_policy`, 3.15); None if that is a map of policies."""
     policy = getattr(layer, "_dtype_policy", None)
     return None if isinstance(policy, keras.dtype_policies.DTypePolicyMap) else policy
 

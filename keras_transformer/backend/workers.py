@@ -12,7 +12,7 @@ from keras_transformer.system.processor import num_threads
 
 
 def num_workers() -> int:
-    """Return how many pieces of work this machine computes at once: a core or a GPU each one.
+    """Return how many pieces of work to compute at once: 1 with GPUs, else one per core.
 
     The number of cores is OMP_NUM_THREADS if that is set.
     """
@@ -20,11 +20,11 @@ def num_workers() -> int:
 
 
 def by_workers(function: Callable[[Any], Any], items: Sequence[Any], workers: int) -> list[Any]:
-    """Return `[function(x) for x in items]`, computed by so many threads.
+    """Return `[function(x) for x in items]`, computed by up to `workers` threads.
 
     Searches that JAX and TensorFlow compile gain from it: they release Python's lock, share the
     weights, and their matrix products are too small for several threads each. Code that PyTorch
-    compiles holds the lock. `interruption.check` in a thread answers for the caller.
+    compiles holds the lock. `interruption.check` answers in these threads as in the caller's.
 
     Args:
         function: Function that is safe in several threads.

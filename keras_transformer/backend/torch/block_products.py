@@ -51,7 +51,7 @@ def _order():
 def packed(levels_FD: np.ndarray, bits: int) -> np.ndarray:
     """Return levels in the order of the product, (F bits / 4, D / 2)."""
     plane = np.empty((bits // 4, len(levels_FD), levels_FD.shape[1] // 2), "uint8")
-    for start in range(0, len(levels_FD), step := 1024):  # integers of 32 bits take eight times
+    for start in range(0, len(levels_FD), step := 1024):  # 32-bit integers: 8 times the memory
         some = torch.from_numpy(np.ascontiguousarray(levels_FD[start : start + step])).int()
         for i in range(len(plane)):
             plane[i, start : start + step] = private.INT4_PACK(some >> 4 * i & 15, 1).numpy()
@@ -59,7 +59,7 @@ def packed(levels_FD: np.ndarray, bits: int) -> np.ndarray:
 
 
 def unpacked(levels: Any, bits: int) -> np.ndarray:
-    """Return the levels (F, D) uint8 of the order of the product."""
+    """Return the levels (F, D) uint8, made from the order of the product."""
     tiles = _tiles(levels, bits)
     inverse = torch.argsort(_order())
     levels_TDR = _of_tiles(tiles)[..., inverse]

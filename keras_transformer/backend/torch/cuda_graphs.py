@@ -78,9 +78,9 @@ class _Search:
     """A recorded search, for all arguments with the shapes of those that it is made from."""
 
     def __init__(self, begin, arguments, recorder):
-        self._given = [None if x is None else x.clone() for x in arguments]
+        self._arguments = [None if x is None else x.clone() for x in arguments]
         with fixed_caches():
-            loop = begin(*self._given)
+            loop = begin(*self._arguments)
         self._state = keras.tree.map_structure(_own, loop.first)
         device = self._state[0].device
         self._i = torch.ones((), dtype=torch.int32, device=device)
@@ -90,7 +90,7 @@ class _Search:
 
         def start():
             with fixed_caches():
-                _assign(self._state, begin(*self._given).first)
+                _assign(self._state, begin(*self._arguments).first)
             self._i.fill_(1)
 
         self._recorder, self._start, self._turns = recorder, recorder.record(start), {}
@@ -110,7 +110,7 @@ class _Search:
         _assign((self._i, self._state), (i, state))  # the state before the recording
 
     def __call__(self, arguments):
-        for copy, x in zip(self._given, arguments, strict=True):
+        for copy, x in zip(self._arguments, arguments, strict=True):
             if copy is not None:
                 copy.copy_(x)
         self._start()

@@ -28,8 +28,8 @@ def layer_norm(x: torch.Tensor, gamma: Any, beta: Any, epsilon: float) -> torch.
 def dropout(x: torch.Tensor, rate: float, residual: torch.Tensor | None = None) -> torch.Tensor:
     """Return residual + x * mask / (1 - rate); one 64-bit random number masks eight elements.
 
-    `torch.nn.functional.dropout` takes ten times as long on a CPU. The rate is rounded to 1/256,
-    and kept elements are scaled according to the rounded rate.
+    `torch.nn.functional.dropout`, which a GPU uses, takes ten times as long on a CPU. There the
+    rate is rounded to 1/256, and kept elements are scaled according to the rounded rate.
     """
     if x.device.type != "cpu":
         x = torch.nn.functional.dropout(x, rate)
