@@ -17,7 +17,7 @@ from keras_transformer.text.tokenizer import Tokenizer, checked_texts
 from keras_transformer.translate.translator import Translator
 
 PARTS = ("encoder", "decoder", "cross")
-# In scripts without spaces between words, each character counts as a word.
+# Each kana and each Chinese character counts as a word.
 _WORD = re.compile(r"[぀-ヿ㐀-䶿一-鿿豈-﫿]|[^\W぀-ヿ㐀-䶿一-鿿豈-﫿]+(?:['’-]\w+)*|[^\w\s]")
 Spans = list[tuple[int, int]]
 
@@ -69,7 +69,7 @@ def attention(translator: Translator, source: str, target: str) -> Attention:
 
     Raises:
         ValueError: If a text is not a string, has no token, or more than the model's `max_length`;
-            or the translator needs two steps.
+            or the translator needs two steps, see `Translator`.
     """
     for name, text in {"source": source, "target": target}.items():
         require(isinstance(text, str), name, text, "a string")
@@ -123,7 +123,7 @@ def align(
 
     Raises:
         ValueError: If the numbers of texts differ, a text is not a string, or the translator is an
-            ensemble or an exported one; see also `strict`.
+            ensemble, an exported one or needs two steps; see also `strict`.
     """
     accepted = "one with an encoder-decoder model: an ensemble or an exported one aligns no words"
     shows = isinstance(translator.model, EncoderDecoder)
@@ -171,7 +171,7 @@ def between_words(found: Attention, part: str = "cross") -> tuple[list[str], lis
         whose rows sum to 1. Each special token counts as a word.
 
     Raises:
-        ValueError: If `part` is unknown.
+        ValueError: If `part` is unknown, or the model has no such attention.
     """
     weights_LNTS = weights_of(found, part)
     shifted = [(0, 0), *found.target_spans[:-1]]

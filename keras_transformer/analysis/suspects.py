@@ -20,7 +20,8 @@ _NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d+(?:[.,:'
 SIGNS = {
     "repetition": f"A word three times in a row, two or three words twice in a row, or {NGRAM} "
     "words that occur again, more often than in the source.",
-    "copy": f"The source itself, or {COPIED} or more words in a row from it.",
+    "copy": f"The source itself, if it has two words or more, or {COPIED} or more words in a row "
+    "from it.",
     "number": "A number of the source, in digits, is not in the translation.",
     "length": f"More than {RATIO:g} times the expected length plus {SLACK} characters, less than "
     f"1/{RATIO:g} of it minus {SLACK}, or empty. Expected: the length of the source times the "
@@ -31,7 +32,7 @@ SIGNS = {
 def suspects(sources: Sequence[str], translations: Sequence[str]) -> dict[str, list[int]]:
     """Return the translations that show signs of an error; a sign is not a proof.
 
-    In scripts without spaces between words, each character counts as a word.
+    Each kana and each Chinese character counts as a word.
 
     Args:
         sources: Source texts.

@@ -139,7 +139,9 @@ class Checkpoints(keras.callbacks.Callback):
         return self.epoch - (self.best() or 0) >= self.patience
 
     def best(self, logs: dict[str, float] | None = None) -> int | None:
-        """Return the number of the epoch with the best `monitor`, from 1; None: an epoch lacks it.
+        """Return the number, from 1, of the epoch with the best `monitor`.
+
+        It is None if there is no epoch yet, or an epoch lacks the metric.
 
         Args:
             logs: Logs of an epoch that is not yet in the history; None: none.

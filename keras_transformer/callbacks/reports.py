@@ -66,7 +66,7 @@ class TranslationQuality(keras.callbacks.Callback):
 
 
 class Progress(keras.callbacks.Callback):
-    """A callback that prints loss, perplexity, target tokens per second and time left on stderr.
+    """A callback that prints metrics, target tokens per second and time left on stderr.
 
     Use it with `fit(verbose=0)` and before `Checkpoints`: it adds `seconds` (training only) to the
     logs of the epoch. On a terminal the line is rewritten; elsewhere a new line is written every
@@ -78,7 +78,7 @@ class Progress(keras.callbacks.Callback):
         checkpoints: Checkpoints of the run, whose best epoch is shown; None: it is not shown.
 
     Attributes:
-        seconds: Training time of all epochs so far, in seconds.
+        seconds: Training time of the epochs in this process, in seconds.
         tokens_per_second: Target tokens per second in the last epoch.
     """
 

@@ -157,7 +157,7 @@ class _Beams:
         return self.rules.search.scoring == "marian"
 
     def shrink(self, candidates, results):
-        """Return the candidates of which only as many are possible as slots are left."""
+        """Return the candidates; only the best stay possible, as many as slots are left."""
         is_taken_BK = quick.cast(results["scores_BK"] > IMPOSSIBLE / 2, "int32")
         left_B1 = self.beam_size - quick.expand_dims(quick.sum(is_taken_BK, axis=1), 1)
         places_C = quick.arange(quick.shape(candidates.total_BC)[1], dtype="int32")

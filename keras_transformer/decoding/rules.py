@@ -166,8 +166,9 @@ class Rules:
     def penalized(self, logits: Any, seen: Any) -> Any:
         """Return the logits (..., V) after the repetition penalty.
 
-        Log-probabilities are computed from these logits, as in the paper, so the penalty counts in
-        scores. Beam search with `scoring="transformers"` passes log-probabilities instead.
+        Log-probabilities are computed from these logits, as in Keskar et al. 2019, so the penalty
+        counts in scores. Beam search with `scoring="transformers"` passes log-probabilities
+        instead.
         """
         logits = quick.cast(logits, "float32")
         return penalize_repetition(logits, seen, self.search.repetition_penalty)

@@ -15,9 +15,9 @@ def mirrored(data: int = -1) -> Any:
     """Copy models that are made from now on to several devices, which share each batch.
 
     The devices are the GPUs, or without any the logical CPUs, of this process. Each gets the same
-    number of rows of a batch, except that the last get fewer if `data` does not divide the rows;
-    each must get at least one. `LabelSmoothedCrossentropy` is the mean over the tokens of the whole
-    batch.
+    number of rows of a batch, except that the last get fewer if the number of devices does not
+    divide the rows; each must get at least one. `LabelSmoothedCrossentropy` is the mean over the
+    tokens of the whole batch.
 
     Args:
         data: Number of devices, the first ones; -1: all.

@@ -55,7 +55,8 @@ def assess(
         - With `published_language`: `published_bleu` and `published_bleu_signature`.
         - With `summaries`: the results of `scores.rouge`: `rouge1`, `rouge2` and `rougeL`.
         - `perplexity`: e to the mean negative log-probability of the references' tokens, EOS
-          included, over the pairs within the model's `max_length`; None for two steps.
+          included, over the pairs within the model's `max_length`; None if there are no such pairs,
+          or the translator needs two steps, see `Translator`.
         - `beam_size` and `length_penalty` of the search.
         - `seconds`: wall time of translating, compilation included.
         - `tokens_per_second`: the tokens of the translations divided by `seconds`.
@@ -132,7 +133,7 @@ def measured(
 def _filled(
     pairs: Sequence[tuple[str, str]], hypotheses: Sequence[str]
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the pairs that are not empty on both sides, and their translations."""
+    """Return the pairs that have text on at least one side, and their translations."""
     same_number(pairs, hypotheses)
     filled = [i for i, pair in enumerate(pairs) if any(map(str.strip, pair))]
     return [pairs[i] for i in filled], [hypotheses[i] for i in filled]

@@ -1,4 +1,4 @@
-"""Export of models to other formats: SavedModel, CTranslate2, ONNX, Hugging Face, GGUF."""
+"""Export of models: SavedModel, CTranslate2, ONNX, Hugging Face, Marian, GGUF."""
 
 from __future__ import annotations
 

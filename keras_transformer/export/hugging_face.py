@@ -107,8 +107,8 @@ def _write_translator(folder, out):
     write_tokenizer(out, tokenizer)
     tasks = getattr(tokenizer, "model", {}).get("task_specific_params")
     if tasks:  # T5's prompts: part of our tokenizer, but of the model's config in `transformers`
-        theirs = read_json(out / CONFIG)
-        write_json(out / CONFIG, theirs | {"task_specific_params": tasks})
+        fields = read_json(out / CONFIG)
+        write_json(out / CONFIG, fields | {"task_specific_params": tasks})
     write_json(out / GENERATION, generation)
 
 
@@ -142,10 +142,10 @@ def _fields_of(search: SearchOptions, chosen: Collection[str], eos_id: Any) -> d
     fields: dict[str, Any] = {}
     is_theirs = "scoring" not in chosen or search.scoring == "transformers"
     require(is_theirs, "scoring", search.scoring, "transformers")
-    kept = {*_SAME, *_OTHERWISE_NAMED, *search.names(draws=True)}
+    known = {*_SAME, *_OTHERWISE_NAMED, *search.names(draws=True)}
     for name, value in search.changed({name: getattr(search, name) for name in chosen}).items():
         accepted = f"{getattr(type(search)(), name)!r}, for `transformers` does not have it"
-        require(name in kept, name, value, accepted)
+        require(name in known, name, value, accepted)
     for option, field in _SAME.items():
         if option in chosen and hasattr(search, option):
             value = getattr(search, option)

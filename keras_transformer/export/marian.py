@@ -46,13 +46,14 @@ def marian(
     # in a shell: marian-decoder -c served/grammar/decoder.yml < english.txt > german.txt
     ```
 
-    Marian adds no tags: a text must begin with those that the tokenizer would add. A model with
-    Marian's sinusoids whose BOS is a vector of zeros, such as one of OPUS-MT, is written as Marian
-    does. Others need Marian 1.12 or later (`pymarian`), whose newer layers do not mask padding in
-    all batches: `decoder.yml` asks for `mini-batch: 1`. The vocabularies are SentencePiece models
-    (`.spm`); or lists of pieces (`.yml`), if ids are not those of a SentencePiece model. For lists,
-    texts must be cut into pieces first. In float32, `load_pretrained` reads it back, bit for bit,
-    with the tokenizer in its folder `keras_transformer`.
+    Marian adds no tags: a text must begin with those that the tokenizer would add. A post-norm
+    model with Marian's sinusoids whose BOS is a vector of zeros, such as one of OPUS-MT, is written
+    with Marian's old layers. Others need Marian 1.12 or later (`pymarian`), whose new layers do not
+    mask padding in all batches: `decoder.yml` asks for `mini-batch: 1`. The vocabularies are
+    SentencePiece models (`.spm`); or lists of pieces (`.yml`), if ids are not those of a
+    SentencePiece model. For lists, texts must be cut into pieces first. In float32,
+    `load_pretrained` reads it back, bit for bit, with the tokenizer in its folder
+    `keras_transformer`.
 
     Args:
         folder: A folder written by `Translator.save`.

@@ -57,9 +57,9 @@ def onnx(
 
     Raises:
         ImportError: If PyTorch, `onnx` or `onnxscript` is missing.
-        ValueError: If `folder` is not a saved translator, its weights are quantized, its tokenizer
-            has no SentencePiece model, a language is missing, or the folder has a search option
-            that the program does not support.
+        ValueError: If `folder` is not a saved translator, its tokenizer has no SentencePiece model,
+            a language is missing, the pair of languages needs two steps, or the folder has a search
+            option that the program does not support.
         FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
         RuntimeError: If the export itself fails.
     """
