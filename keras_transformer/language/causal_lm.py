@@ -319,7 +319,8 @@ class CausalLM:
             dtype: Keras dtype policy of the model; None: "float32".
 
         Raises:
-            FileNotFoundError, ValueError: See `hub.hugging_face_checkpoint.read_model`.
+            FileNotFoundError, ValueError: See `hub.hugging_face_checkpoint.read_model`; ValueError
+                also if the model is no language model.
         """
         model = hugging_face_checkpoint.read_model(folder, usable_precision(dtype or "float32"))
         if not isinstance(model, DecoderOnly):

@@ -131,7 +131,7 @@ def choices(replies: Sequence[Reply], vocab_size: int) -> dict[str, np.ndarray]:
     return choice
 
 
-def common(one: Sequence[object], other: Sequence[object]) -> int:
+def common(first: Sequence[object], second: Sequence[object]) -> int:
     """Return the length of the common prefix of two sequences."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((i for i, (x, y) in pairs if x != y), min(len(one), len(other)))
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((i for i, (x, y) in pairs if x != y), min(len(first), len(second)))

@@ -46,7 +46,8 @@ class Rewarder:
         Args:
             prompts: Prompts, or texts to translate.
             answers: Answers, one per prompt.
-            tokens_per_batch: Maximum tokens in a batch, padding included.
+            tokens_per_batch: Maximum tokens in a batch, padding included; values below twice the
+                model's `max_length` count as that.
 
         Raises:
             ValueError: If the numbers of texts differ, or a text is longer than the model's
@@ -99,8 +100,8 @@ class Rewarder:
         ]
         scores = self.score(asked, [answer for answers in candidates for answer in answers])
         ends = np.cumsum(counts)[:-1]
-        own_scores = np.split(np.array(scores), ends)
-        pairs = zip(candidates, own_scores, strict=True)
+        scores_of_prompts = np.split(np.array(scores), ends)
+        pairs = zip(candidates, scores_of_prompts, strict=True)
         return [answers[int(values.argmax())] for answers, values in pairs]
 
     def save(self, folder: str | os.PathLike) -> None:

@@ -1,4 +1,4 @@
-"""Models with weights of 4 or 8 bits, made from float models or made float models."""
+"""Models with weights of 4 or 8 bits: made from float models, and converted back to them."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def narrowed(model: ConfiguredModel, mode: str) -> ConfiguredModel:
 def widened(model: ConfiguredModel) -> ConfiguredModel:
     """Return a float32 copy of a model whose weights are quantized.
 
-    If they are so to "int8", `save_folder` quantizes the copy's weights again when it writes them:
-    rounding weights that are rounded already changes them by a millionth at most.
+    After "int8", `save_folder` quantizes the copy's weights again when it writes them: rounding
+    weights that are rounded already changes them by a millionth at most.
 
     Args:
         model: A model with quantization "int8" or one of `BLOCKS`.

@@ -61,7 +61,7 @@ class Hidden:
 class Pooled:
     """The hidden states, and tanh(x_0 W + b) of the first (Devlin et al. 2019, section 3.1).
 
-    DistilBERT and ELECTRA have other activations than tanh.
+    DistilBERT, ELECTRA and DeBERTa have other activations than tanh: `config.pooler`.
 
     Returns:
         Dict of `hidden` (B, T, D) and `pooled` (B, D).
@@ -134,7 +134,7 @@ class ReplacedTokens:
 
 
 class SequenceClassification:
-    """Logits (B, C) from the pooled first hidden state; with one label a number (B, 1)."""
+    """Logits (B, C) from the pooled first hidden state, one for each of the C labels."""
 
     def __init__(self, config: Any, embedding: Any, policy: Any):
         self.pooled = Pooled(config, embedding, policy)

@@ -15,8 +15,8 @@ Calls of a training step, with TensorFlow and PyTorch, of a model such as `Trans
                   projected_cross_entropy         backend/loss.py
 
 With JAX, `WeightedSteps._pure_train_step` differentiates `compute_loss_and_updates`, which calls
-`loss_and_likelihood`. `ConfiguredModel`, the class between these two, is not needed to follow a
-step: it adds configs, quantization and export.
+`loss_and_likelihood`. `ConfiguredModel`, the class between `WeightedSteps` and `VocabularyModel`,
+is not needed to follow a step: it adds configs, quantization and export.
 """
 
 from __future__ import annotations

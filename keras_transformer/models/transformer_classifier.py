@@ -29,7 +29,7 @@ class TransformerClassifierConfig(TransformerConfig):
         problem_type: Meaning of the outputs, one of `problems.PROBLEM_TYPES`; None: see
             `problems.problem_of`.
         head_dropout: Dropout rate in [0, 1) before the output.
-        pooler: Activation of the dense layer before the output.
+        pooler: Activation of the dense layer before the output: "tanh", the only one.
 
     Raises:
         ValueError: If a value is out of range.

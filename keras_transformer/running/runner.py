@@ -84,10 +84,10 @@ def _tensor(x: Any) -> Any:
     return ops.convert_to_tensor(x) if isinstance(x, np.ndarray) else x
 
 
-def score_function(model: EncoderDecoder, given: int = 0) -> Callable:
+def score_function(model: EncoderDecoder, num_forced: int = 0) -> Callable:
     """Return `score(source_ids (B, S), labels (B, T))` -> log p(labels | source) (B,).
 
-    The probability of the first `given` labels, such as that of a language, does not count.
+    The probability of the first `num_forced` labels, such as that of a language, does not count.
     """
     config = model.config
 
@@ -100,6 +100,6 @@ def score_function(model: EncoderDecoder, given: int = 0) -> Callable:
         }
         loss_BT = smoothed_cross_entropy(model(inputs), labels, 0.0)
         is_token_BT = ops.cast(ops.not_equal(labels, config.pad_id), loss_BT.dtype)
-        return -ops.sum((loss_BT * is_token_BT)[:, given:], axis=1)
+        return -ops.sum((loss_BT * is_token_BT)[:, num_forced:], axis=1)
 
     return score

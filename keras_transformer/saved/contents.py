@@ -156,8 +156,8 @@ def fingerprint(folder: Path, config: Mapping[str, Any]) -> str:
     """
     files = [folder / CONFIG, folder / (MODEL if config.get("adapter") is None else ADAPTER)]
     digest = hashlib.sha256()
-    if (facts := config.get("adapter")) is not None:
-        base = folder / str(facts.get("base"))
+    if (adapter := config.get("adapter")) is not None:
+        base = folder / str(adapter.get("base"))
         if is_saved(base):
             digest.update(fingerprint(base, read_json(base / CONFIG)).encode())
         else:

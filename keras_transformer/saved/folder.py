@@ -56,7 +56,8 @@ def save_folder(
 
     Args:
         folder: Folder to write to; created if missing.
-        model: Model with a `config`; LoRA products not yet merged are merged into what is saved.
+        model: Model with a `config`. Without a base, LoRA's products are merged into the weights
+            that are written; the model itself stays as it is.
         tokenizer: Object with `save(folder)` and `fingerprint()`; None: the model reads no text.
         facts: Further entries of `config.json`, plain values.
         parts: Objects with `save(folder)`, or None: chat template, shortlist. Those of an earlier

@@ -15,7 +15,7 @@ class ClassifyOptions:
     threshold: float | None = option(
         None,
         number(lambda x: 0 <= x <= 1, "a number from 0 to 1, or None"),
-        "Leave out labels with a lower probability.  [default: 0.5 for a model of any number of "
+        "Leave out labels with a lower probability.  [default: 0.5 if a text may have several "
         "labels, else 0]",
     )
 
@@ -125,9 +125,9 @@ REGRESS = Use(
 FILL = Use(
     """Fill the masked place in each line of text.
 
-    Each line has the mask token once: [MASK] for a BERT or an ALBERT, <mask> for a RoBERTa or an
-    ESM. Write one line for each line read: the candidates, best first, with tabs between them.
-    With --json, write the text and the candidates with their probabilities.
+    Each line has the mask token once: <mask> for a RoBERTa, an MPNet or an ESM, else [MASK]. Write
+    one line for each line read: the candidates, best first, with tabs between them. With --json,
+    write the text and the candidates with their probabilities.
 
     \b
     Examples:
