@@ -22,10 +22,9 @@ def agreed_words(
 ) -> Iterator[Word]:
     """Yield each word once two transcriptions in a row agree on it and on all earlier words.
 
-    This is LocalAgreement-2 (Macháček et al. 2023, section 2.1). Consecutive transcriptions
-    overlap: each covers the sound since the last yielded word. Earlier sound is transcribed again,
-    too, until all of it is longer than about half the window. If the window is full without
-    agreement, all its words except the last are yielded.
+    This is LocalAgreement-2 (Macháček et al. 2023, section 2.1). Each transcription covers the
+    sound since the last yielded word, and earlier sound until all of it is longer than about half
+    the window. If the window is full without agreement, all its words except the last are yielded.
 
     Args:
         transcribe: Function from samples (N,) to their words with times.

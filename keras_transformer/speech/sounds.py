@@ -27,18 +27,23 @@ def samples_of(sound: Sound, sample_rate: int | None, rate: int) -> np.ndarray:
     """
     if not isinstance(sound, np.ndarray):
         samples = read_wav(sound, rate)[0]
-        require(len(samples) > 0, "samples of the sound", "none", "one or more")
+        _require_samples(samples)
         return samples
     if sound.ndim != 1 or not np.issubdtype(sound.dtype, np.floating):
         raise ValueError(
             f"sounds must be files or samples (N,) of floats, got {sound.shape} of {sound.dtype}"
         )
-    require(len(sound) > 0, "samples of the sound", "none", "one or more")
+    _require_samples(sound)
     is_finite = bool(np.isfinite(sound).all())
     require(is_finite, "samples of the sound", "NaN or infinity", "finite numbers")
     before = rate if sample_rate is None else sample_rate
     require_whole("sample_rate", before, 1)
     return (sound if before == rate else resample(sound, before, rate)).astype("float32")
+
+
+def _require_samples(samples):
+    if not len(samples):
+        raise ValueError("the sound is empty: it has no samples")
 
 
 def cut(samples: np.ndarray, longest: int) -> list[np.ndarray]:

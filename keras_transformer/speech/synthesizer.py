@@ -123,7 +123,8 @@ class Synthesizer:
 
     def _check(self, text, ids):
         """Raise ValueError for a text that is empty, too long, or has unknown characters."""
-        require(len(ids) > 1, "the characters of a text", "none", "one or more")
+        if len(ids) == 1:
+            raise ValueError(f"texts must have one or more characters each, got {text!r}")
         most = self.model.config.max_length - 1
         if len(ids) - 1 > most:
             raise ValueError(

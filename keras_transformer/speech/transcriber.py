@@ -101,8 +101,8 @@ class Transcriber:
                 authors (`hearing.language`), if any, else the most probable language of each part.
             task: "transcribe", or "translate" into English.
             batch_size: Parts per batch.
-            options: Options of `search.Transcription`: `beam_size=1`, `length_penalty=0.0`,
-                `max_new_tokens=None` and `scoring="wu"`.
+            options: Options of `search.Transcription`, such as `beam_size=1`, `length_penalty=0.0`
+                and `max_new_tokens=None`, except those of sampling.
 
         Raises:
             TypeError: If an option is unknown.
@@ -128,9 +128,9 @@ class Transcriber:
     ) -> list[list[Word]]:
         """Return the words spoken in each recording, with their start and end in seconds.
 
-        The times are derived from cross-attention, see `word_times.token_starts`. They are
-        multiples of 0.02 s; a pause counts as part of a neighbouring word. The arguments are those
-        of `transcribe`.
+        The times are derived from cross-attention, see `word_times.token_starts`, in steps of
+        0.02 s; a pause counts as part of a neighbouring word. The arguments are those of
+        `transcribe`.
         """
         parts, results = self._parts(sounds, sample_rate), []
         flat = [part for row in parts for part in row]

@@ -149,7 +149,8 @@ class EncoderTask:
     def _is_long(self, ids: Sequence[int], text: Any, strict: bool) -> bool:
         """Return whether a text must be cut, and warn if so; with `strict`, raise ValueError."""
         limit = self.max_length
-        require(len(ids) > 0, "the tokens of a text", f"none in {text!r:.60}", "one or more")
+        if not len(ids):
+            raise ValueError(f"texts must have one or more tokens each, got none in {text!r:.60}")
         if len(ids) <= limit:
             return False
         problem = (

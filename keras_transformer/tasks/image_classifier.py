@@ -30,8 +30,8 @@ class ImageClassifier(ImageTask):
     print(labels[0].label, labels[0].probability)
     ```
 
-    Images are resized to the model's size, without keeping their proportions, and normalized like
-    the images that it was trained on.
+    Images are resized without keeping their proportions, cropped if the model's format has a crop
+    (DeiT), and normalized like the images that the model was trained on.
 
     Args:
         model: A `ViT`.

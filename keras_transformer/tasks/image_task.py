@@ -28,8 +28,8 @@ Images = Sequence[str | os.PathLike | BinaryIO | np.ndarray] | np.ndarray
 class ImageTask(abc.ABC):
     """Base class: a ViT with the format of its images, and the function of its outputs for a task.
 
-    Images are resized to the model's size, without keeping their proportions, and normalized like
-    the images that it was trained on.
+    Images are resized without keeping their proportions, cropped if the model's format has a crop
+    (DeiT), and normalized like the images that the model was trained on.
 
     Args:
         model: A `ViT`.

@@ -47,8 +47,7 @@ class MaskFiller(EncoderTask):
         tokenizer: Tokenizer that the model was trained with.
 
     Attributes:
-        mask: The mask token: "[MASK]" of a BERT, an ALBERT or a DeBERTa, "<mask>" of a RoBERTa or
-            an ESM.
+        mask: The mask token: "<mask>" of a RoBERTa, an MPNet or an ESM, else "[MASK]".
 
     Raises:
         ValueError: If the model has another head, or the tokenizer has more pieces than the model

@@ -66,10 +66,10 @@ class Parser:
                 treebank that the parser was trained on. Round brackets in words are replaced by
                 -LRB- and -RRB-, the treebank's names of them.
             tokens_per_batch: Maximum words per batch, padding included.
-            strict: Whether a sentence longer than the model's `max_length` raises ValueError; else
+            strict: Whether a sentence of more than `max_length - 4` words raises ValueError; else
                 it is cut with a warning.
-            options: Options of `search.Search`: `beam_size=4`, `length_penalty=0.6`,
-                `max_extra_length=180`, `min_length=0`, `diversity_rate=0.0` and `scoring="wu"`.
+            options: Options of `search.Search`, such as `beam_size=4`, `length_penalty=0.6` and
+                `max_extra_length=180`, except those of sampling.
 
         Raises:
             TypeError: If an option is unknown.

@@ -80,9 +80,9 @@ class TextClassifier(EncoderTask):
         If the model is a regression, return a `Value` for each label instead, in their order.
 
         Args:
-            texts: Texts; or pairs of texts, such as a premise and a hypothesis, for a model with
-                two token types, a RoBERTa, a DeBERTa or a BART. If a pair is too long, its longer
-                text is cut.
+            texts: Texts; or pairs of texts, such as a premise and a hypothesis, for a model whose
+                `config.takes_pairs` is true, such as a BERT, a RoBERTa or a BART. If a pair is too
+                long, its longer text is cut.
             threshold: Labels with a lower probability are left out. None: 0.5 if there are several
                 labels and a text may have any number of them, else 0.
             tokens_per_batch: Maximum tokens in a batch, padding included.

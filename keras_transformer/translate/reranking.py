@@ -42,7 +42,7 @@ class Reranker:
 
     - `forward`: log p(y|x) of the translator; its weight is 1 if none is given;
     - `reverse`: log p(x|y) of a translator with the languages swapped;
-    - `language_model`: log p(y), with a line break around y;
+    - `language_model`: log p(y), with a line break before and after y;
     - `coverage`: sum_i log min(sum_j p_ij, 1), with the translator's attention p of target token j
       to source token i (see `running.attention_weights`);
     - `length`: the number of the translator's target tokens, EOS included.

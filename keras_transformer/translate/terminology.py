@@ -107,7 +107,7 @@ def search_with_terms(
     if glossary is not None:
         require(search.temperature is None, "constraint", glossary, "None for samples")
         require(not search.shortlist, "constraint", glossary, "None with shortlist=True")
-        _spelled(tokenizer, glossary)  # refuses terms
+        _spelled(tokenizer, glossary)  # raises for a term that cannot be spelled
     wanted = [
         _Wanted(glossary.terms_in(text) if glossary is not None else [], _numbers(tokenizer, forms))
         for text, forms in zip(request.texts, numbers or [{}] * len(request.texts), strict=True)

@@ -58,7 +58,7 @@ def assign_weights(weights: Mapping[str, np.ndarray], model: keras.Model) -> Non
 
 
 def read_weights(path: str | os.PathLike, foreign: bool = False) -> dict[str, np.ndarray]:
-    """Read a safetensors file, or the slices of one that several processes wrote.
+    """Return the arrays of a safetensors file by name, whole or from slices of several processes.
 
     Args:
         path: The file, or a checkpoint folder with a `weights.safetensors`.

@@ -70,7 +70,7 @@ def test_the_sound_is_as_long_as_its_features(synthesizer):
     "texts,options,message",
     [
         ("abc", {}, "texts must be"),
-        ([""], {}, "the characters of a text must be one or more, got 'none'"),
+        ([""], {}, "texts must have one or more characters each, got ''"),
         (["abcab"], {}, "texts must have at most 4 characters each, got 5 in 'abcab'"),
         (["a7"], {}, "texts must consist of the characters 'abc', got 'a7'"),
         (["a"], dict(speaker="eve"), r"speaker must be one of \['ann', 'bob'\], got 'eve'"),

@@ -52,7 +52,7 @@ class CTranslate2Engine:
 
     Raises:
         ImportError: If the package `ctranslate2` is missing.
-        ValueError: If CTranslate2 cannot represent the model, for example one with 8-bit weights.
+        ValueError: If CTranslate2 cannot represent the model, such as one with several EOS tokens.
     """
 
     def __init__(
