@@ -132,7 +132,7 @@ class Config:
         return eos_id if isinstance(eos_id, tuple) else (eos_id,)
 
     def _check_ids(self, vocab_size: int, *names: str) -> None:
-        """Raise ValueError if one of these special ids is outside the vocabulary."""
+        """Check special ids against the vocabulary; make a list of EOS ids a tuple or an int."""
         eos_id = getattr(self, "eos_id", None)
         if "eos_id" in names and isinstance(eos_id, list | tuple):
             require(len(eos_id) > 0, "eos_id", eos_id, "one or more ids")

@@ -39,7 +39,8 @@ def imported(source: str | os.PathLike, report: Callable[[str], None]) -> Path:
     Raises:
         ConnectionError: If the model is not in the cache and the hub cannot be reached; names the
             command that imports it elsewhere.
-        OSError, ValueError: See `load_pretrained`; and if the cache cannot be written to.
+        ImportError, OSError, ValueError: See `load_pretrained`; OSError or ValueError also if the
+            cache cannot be written to.
     """
     advice = f"`{import_command(source)}`"
     try:

@@ -61,7 +61,7 @@ class PretrainedModel:
     """A BERT, a variant of it (`models.BERT`) or another encoder to fine-tune.
 
     Args:
-        model: Model with its `config`; `with_head` gives it another head.
+        model: Model with its `config`; `with_head` of an `EncoderOnly` gives it another head.
         tokenizer: Tokenizer of the model.
 
     Raises:

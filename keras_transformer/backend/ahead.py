@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def packages(model: keras.Model, folder: Path) -> Packages:
-    """Return the compiler of functions over a model, see `backend.torch.packages`.
+    """Return the store of a model's compiled functions, see `backend.torch.packages`.
 
     Args:
         model: The model.

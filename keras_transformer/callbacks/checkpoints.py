@@ -128,7 +128,7 @@ class Checkpoints(keras.callbacks.Callback):
 
     @property
     def step(self) -> int:
-        """Number of batches done in the current epoch: where the data resume."""
+        """Number of batches that the checkpoint of an unfinished epoch holds: where data resume."""
         return self._step
 
     @property

@@ -172,7 +172,7 @@ class TranslationModule(tf.Module):
 
 
 class ManyLanguagesModule(TranslationModule):
-    """A `TranslationModule` with `translate_between`, for tokenizers with language tokens.
+    """A `TranslationModule` with `translate_between`, see `module_class`.
 
     Args: Those of `TranslationModule`.
     """
@@ -224,14 +224,22 @@ def _columns(ids, rows):
     return [tf.broadcast_to(tf.reshape(id_, [-1, 1]), [rows, 1]) for id_ in ids]
 
 
+def module_class(tokenizer: Any) -> type[TranslationModule]:
+    """Return `ManyLanguagesModule` if source and target each have the token of their language.
+
+    In SMaLL-100 only the target's language has one, in mBART-25 only the source's.
+    """
+    has_both = getattr(tokenizer, "style", None) in ("prefix", "suffix")
+    return ManyLanguagesModule if has_both else TranslationModule
+
+
 def main() -> None:
     """Write the SavedModel that the first command-line argument describes in JSON."""
     task = json.loads(sys.argv[1])
     try:
         translator = Translator.load(task["folder"], **task["languages"]).require_direct()
-        has_languages = getattr(translator.tokenizer, "languages", None)
-        kind = ManyLanguagesModule if has_languages else TranslationModule
-        module = kind(translator, Search(**task["search"]), task["jit_compile"])
+        new_module = module_class(translator.tokenizer)
+        module = new_module(translator, Search(**task["search"]), task["jit_compile"])
     except ValueError as error:
         print(error)
         sys.exit(BAD_INPUT)

@@ -197,8 +197,8 @@ class CausalLM:
             stop: Texts that end the result; they are not part of it.
             seed: Seed of sampling; None: a new one for each call.
             parse_special: See `generate`.
-            options: Sampling options of `search.Generation`, `repetition_penalty` and
-                `max_new_tokens`.
+            options: Options of `search.Generation`, such as `max_new_tokens=100` and
+                `temperature=None`, except those of beam search.
         """
         search = self.options(options, STREAM)
         stop = checked_texts(stop, "stop")

@@ -133,8 +133,8 @@ class Chat:
             messages: See `ChatTemplate.render`. The last one is usually the user's.
             stop: Texts that end the reply; they are not part of it.
             seed: Seed of sampling; None: a new one for each call.
-            options: Sampling options of `search.Generation`, `repetition_penalty` and
-                `max_new_tokens`.
+            options: Options of `search.Generation`, such as `max_new_tokens=512` and
+                `temperature=None`, except those of beam search.
 
         Raises:
             TypeError: If an option is unknown.

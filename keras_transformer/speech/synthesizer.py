@@ -78,7 +78,7 @@ class Synthesizer:
         Args:
             texts: Texts, all of whose characters occur in the training texts.
             speaker: One of `speakers`; None: the first.
-            batch_size: Texts per batch.
+            batch_size: Texts of the maximum length per batch; of shorter ones there are more.
 
         Raises:
             ValueError: If an argument is out of range, or a text is empty, too long or has unknown

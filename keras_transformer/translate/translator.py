@@ -225,7 +225,8 @@ class Translator:
             texts: Source texts.
             seed: Seed of the random numbers, at least 0.
             prefixes, tokens_per_batch, strict: See `translate`.
-            options: Options of `search.Search`, such as `temperature=1.0`, except those of beams.
+            options: Options of sampling, such as `temperature=1.0`, lengths such as `max_length`,
+                and `repetition_penalty`; see `search.Search`.
         """
         options = {"temperature": 1.0, **options}
         require(bool(options["temperature"]), "temperature", options["temperature"], "above 0")

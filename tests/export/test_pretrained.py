@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import types
 from unittest import mock
 
 import keras
@@ -96,6 +97,15 @@ def answers(pretrained_folder, exported, tmp_path_factory):
         (kind, signature): (one, other)
         for (kind, signature, one), other in zip(expected, found, strict=True)
     }
+
+
+@pytest.mark.parametrize(
+    ("style", "has_both"), dict(prefix=True, suffix=True, source=False, start=False).items()
+)
+def test_languages_by_text_need_a_token_on_both_sides(style, has_both):
+    module = importlib.import_module("keras_transformer.export.graph")
+    expected = module.ManyLanguagesModule if has_both else module.TranslationModule
+    assert module.module_class(types.SimpleNamespace(style=style)) is expected
 
 
 CASES = [(kind, DEFAULT) for kind in FAMILIES]
