@@ -1,4 +1,4 @@
-"""Cache of imports: a checkpoint in Hugging Face's layout is imported once, when it is loaded."""
+"""Cache of imports: a checkpoint or GGUF file is imported once, when it is first loaded."""
 
 from __future__ import annotations
 

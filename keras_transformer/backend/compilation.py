@@ -109,7 +109,7 @@ def keep_compilations() -> None:
 def _remove_partial(folder):
     """Remove entries of JAX's cache whose process was killed before it wrote their times.
 
-    JAX (0.10) would never replace such an entry, and it would write no other.
+    JAX (0.10) would never replace such an entry, and with one in the folder it writes no others.
     """
     if (lock := acquired(folder / ".lockfile")) is None:
         return  # another process reads or writes

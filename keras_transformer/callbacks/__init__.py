@@ -1,4 +1,4 @@
-"""Callbacks for `fit`: checkpoints of the full state, BLEU of real translations, progress line."""
+"""Callbacks for `fit`: checkpoints, BLEU of real translations, progress line, TensorBoard."""
 
 from keras_transformer.callbacks.checkpoints import Checkpoints, TrainingStopped
 from keras_transformer.callbacks.reports import Progress, TensorBoard, TranslationQuality

@@ -32,7 +32,7 @@ class Parts:
     Args:
         pad_id: Padding id of the source.
         source_embedding: Layer from source ids to vectors.
-        target_embedding: Layer from target ids to vectors; the same layer if they share the table.
+        target_embedding: Layer from target ids to vectors; it may be `source_embedding`.
         encoder: Stack of encoder blocks.
         decoder: Stack of decoder blocks.
         output_layer: Layer with the table that makes logits, an embedding or a `Dense`.

@@ -1,1 +1,1 @@
-"""Objects that run a model for one task: classifiers, taggers, answers, embeddings, parsers."""
+"""Objects that run a model for one task, such as classifiers, taggers, embedders and parsers."""

@@ -1,1 +1,1 @@
-"""Translation: translators, their engines, ensembles, glossaries, reranking, quality estimates."""
+"""Translators, their engines, and methods on them, such as ensembles and reranking."""

@@ -85,7 +85,7 @@ class Translator:
 
     @property
     def model(self) -> EncoderDecoder:
-        """The Keras model. With `engine="ctranslate2"`, it is loaded on first use."""
+        """The Keras model. With `engine="ctranslate2"` or "auto", it is loaded on first use."""
         return self._engine.model
 
     @model.setter

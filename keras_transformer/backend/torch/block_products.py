@@ -19,7 +19,7 @@ from keras_transformer.backend.block_format import BLOCK, MIDDLES, ROWS
 from keras_transformer.backend.dispatch import uses_torch_kernels
 from keras_transformer.backend.torch.matrix_products import in_dtype, tensor_of
 
-_FEW_ROWS = 32  # of x, for which the 4-bit product is used
+_FEW_ROWS = 32  # maximum rows of x for which the 4-bit product is used
 _AT_ONCE = 1 << 19  # weights that are made floats at a time, for a processor's cache
 
 

@@ -95,7 +95,7 @@ class AutoEngine:
         return Search.of(given, accepted, defaults, **others)
 
     def choose(self, request: Request, search: Search) -> Engine:
-        """Return the engine for a request, and log why if it or the reason is a new one."""
+        """Return the engine for a request; log it if it or its reason differs from the last."""
         reason = self._reason_for_keras(request, search)
         choice = ("keras", reason) if reason else ("ctranslate2", f"fewer than {MANY} texts")
         if choice != self._last:

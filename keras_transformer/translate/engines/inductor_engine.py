@@ -28,9 +28,9 @@ class InductorEngine(KerasEngine):
     """An engine that compiles the search with PyTorch, for the CPU.
 
     The first search is compiled with its options, for any number and length of texts, in two parts:
-    the code before the loop, and one turn of the loop. The compiled code runs on one thread and
-    has its own copy of the weights. Sampling, scores, and searches with other options, a constraint
-    or a shortlist run as in `KerasEngine`.
+    the code before the loop, and one turn of the loop. The compiled code runs on one thread, and
+    has copies of the weights that it packs. Sampling, scores, and searches with other options, a
+    constraint or a shortlist run as in `KerasEngine`.
 
     Args:
         model: The model, in float32. Its weights must not change afterwards.
