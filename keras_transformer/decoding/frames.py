@@ -11,9 +11,9 @@ from keras_transformer.backend import quick, row_loop
 def decode_frames(
     step: Callable, frames_BR: Any, stop_B: Any, state: Any, length: Any
 ) -> tuple[Any, Any]:
-    """Predict each group of frames from the one before it, until each row stops.
+    """Predict each group of frames from the previous one, until each row stops.
 
-    (Li et al. 2019, section 3.6.)
+    See Li et al. 2019, section 3.6.
 
     Args:
         step: `step(frames_BR, state, index) -> frames_BR, stop_B, state`, which predicts the next

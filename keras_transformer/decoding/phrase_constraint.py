@@ -37,7 +37,7 @@ class Phrases:
     Args:
         eos_ids: Tokens that end a sentence.
         vocabulary: Identifier of the vocabulary, such as a tokenizer's fingerprint.
-        continues: (V,) boolean, whether each token continues the word before it.
+        continues: (V,) boolean, whether each token continues the previous word.
     """
 
     eos_ids: tuple[int, ...]
@@ -133,7 +133,7 @@ class Phrases:
         return {**fixed, "matched": matched_F, "met": met_F, "steps": state["steps"] - 1}
 
     def _goes_on(self, token_ids):
-        """Return which tokens continue the word before them."""
+        """Return which tokens continue the previous word."""
         table_V = ops.convert_to_tensor(self.continues, dtype="bool")
         return quick.take(table_V, token_ids, axis=0)
 

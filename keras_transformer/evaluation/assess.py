@@ -67,9 +67,9 @@ def assess(
             `summaries` and rouge-score is not.
     """
     if published_language is not None:
-        moses([], published_language)  # fails here, before translating, without sacremoses
+        moses([], published_language)  # raises before translating if sacremoses is missing
     if summaries:
-        rouge([""], [""])  # fails here without rouge-score
+        rouge([""], [""])  # raises if rouge-score is missing
     sources = [source for source, _ in pairs]
     search = translator.options(options)
     begin = time.perf_counter()

@@ -114,7 +114,7 @@ class Slots:
         search = search or Generation()
         if self.running == self.num_slots:
             raise ValueError(
-                f"at most num_slots={self.num_slots} replies can run at once, and so many do"
+                f"all num_slots={self.num_slots} slots are in use: wait until a reply has ended"
             )
         require(search.beam_size == 1, "beam_size", search.beam_size, "1 for replies in slots")
         require_whole("top", top, 0)
@@ -132,7 +132,7 @@ class Slots:
             id=next(self._ids),
             prompt=prompt,
             search=search,
-            most=max(most - search.forced_eos, 1),  # EOS is not part of the reply
+            most=max(most - search.forced_eos, 1),  # the forced EOS is not part of the reply
             ends=frozenset(self.model.config.eos_ids if end_ids is None else end_ids),
             top=top,
         )

@@ -165,7 +165,7 @@ def test_who_leaves_frees_a_slot(writer, slots):
     slots.leave(slots.join(third, GREEDY))  # before it has a row
     kept = slots.join(other, GREEDY)
     gone, last = slots.join(one, GREEDY), slots.join(one, GREEDY)
-    with pytest.raises(ValueError, match="at most num_slots=3 replies can run"):
+    with pytest.raises(ValueError, match="all num_slots=3 slots are in use"):
         slots.join(third)
     found = []
 

@@ -31,6 +31,6 @@ def _multiply(x_ND, levels, scales, bits, part):
     return tf.matmul(x_ND, tf.reshape(weights, (levels.shape[0], -1)), transpose_b=True)
 
 
-# XLA fuses the weights of a product with one row into its sum: they are never stored. Both halves
-# in one function would be stored. It also compiles for the sizes that a graph does not know.
+# XLA fuses the weights of a product with one row into its sum: they are never stored. With both
+# halves in one function it would store them. It also compiles for sizes that a graph does not know.
 _compiled = tf.function(_multiply, jit_compile=True, autograph=False, reduce_retracing=False)
