@@ -42,7 +42,7 @@ class EncoderConfig(Config):
         global_tokens: Number of leading tokens that attend to all tokens, and that all tokens
             attend to, regardless of `window`.
         pad_id: Id that pads a sequence on the right; it is masked.
-        head: Head on the encoder, one of `heads.HEADS`.
+        head: Head on the encoder, one of `task_heads.HEADS`.
         labels: Names of a classifier's classes.
         head_dropout: Dropout rate in [0, 1) before a classifier; None: `dropout`.
         pooler: Activation of the pooled first hidden state: "tanh" or one of `ACTIVATIONS`.
@@ -121,7 +121,7 @@ class EncoderOnly(VocabularyModel):
             right changes nothing.
 
     Returns:
-        Output of the head: see `heads`.
+        Output of the head: see `task_heads`.
 
     Raises:
         ValueError: If `type_ids` are given to a model without types.
@@ -183,7 +183,7 @@ class EncoderOnly(VocabularyModel):
         `problem_type` is not: it belongs to the old head.
 
         Args:
-            head: One of `heads.HEADS`.
+            head: One of `task_heads.HEADS`.
             dtype: Keras dtype policy of the new model; None: that of this one.
             changes: New values of other config fields, such as `labels`, but not of fields that
                 determine the shapes of weights below the head.

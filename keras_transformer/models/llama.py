@@ -1,10 +1,10 @@
 """LLaMA: RMS norms, rotary positions, a gated feed-forward (Touvron et al. 2023, section 2.2).
 
-Its relatives differ by options: in Llama 2, Llama 3 and all later ones, query heads share key and
-value heads (Ainslie et al. 2023). Mistral limits attention to a window (Jiang et al. 2023, section
-2). Some blocks of SmolLM3 have no rotary positions. Qwen2 has biases of queries, keys and values;
-Qwen3 normalizes queries and keys. Phi-3 has other rotary rates for long texts ("longrope"). In
-Phi-4-mini and GLM-4, a part of each head rotates.
+Its relatives differ by options: in the largest Llama 2, Llama 3 and most later ones, query heads
+share key and value heads (Ainslie et al. 2023). Mistral limits attention to a window (Jiang et al.
+2023, section 2). Some blocks of SmolLM3 have no rotary positions. Qwen2 has biases of queries, keys
+and values; Qwen3 normalizes queries and keys. Phi-3 has other rotary rates for long texts
+("longrope"). In Phi-4-mini and GLM-4, a part of each head rotates.
 """
 
 from __future__ import annotations

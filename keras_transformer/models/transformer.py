@@ -24,7 +24,7 @@ class Transformer(EncoderDecoder):
     model.fit(batches)
     ```
 
-    The fields of its config also cover BART, Marian, M2M-100, NLLB and mBART-50.
+    The fields of its config also cover BART, Marian, Pegasus, M2M-100, NLLB and mBART.
 
     Args:
         config: The model's config.
