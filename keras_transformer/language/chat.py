@@ -187,7 +187,8 @@ class Chat:
 
         Args:
             chats: The messages of each chat.
-            stop, seed, tokens_per_batch, options: See `CausalLM.generate`.
+            stop, seed, tokens_per_batch, options: See `CausalLM.generate`; the default of
+                `max_new_tokens` is 512.
 
         Raises:
             TypeError, ValueError: See `reply`.
