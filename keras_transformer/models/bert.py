@@ -68,7 +68,7 @@ class BERTConfig(EncoderConfig):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class BERT(EncoderOnly):
-    """A BERT: a functional model from `token_ids` and `type_ids` to the output of its head.
+    """A BERT: a functional model from `token_ids` (and `type_ids`) to the output of its head.
 
     Args:
         config: The model's config.
