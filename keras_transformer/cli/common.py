@@ -232,7 +232,7 @@ def answer_lines(
     """Write the answers to lines, chunk by chunk.
 
     Args:
-        input_file: File to read; None: stdin.
+        input_file: File that the lines are from; None: stdin.
         output_file: File to write; None: stdout.
         answers: Function from a chunk of lines to the lines to write.
         lines: Texts of the file, see `reading.read_lines`, or other values made of them.

@@ -42,8 +42,8 @@ def import_(
 
     Marian (OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400
     become translators, to run, train further or export. GPT-2, LLaMA (also SmolLM), Mistral, Qwen,
-    Phi-3 and Gemma load in `generate`, Whisper in `transcribe`, ViT and DeiT in `see`. BERT and
-    its variants (RoBERTa, MPNet, ...), DeBERTa and ESM-2 are starting points for fine-tuning;
+    Phi-3, GLM-4 and Gemma load in `generate`, Whisper in `transcribe`, ViT and DeiT in `see`. BERT
+    and its variants (RoBERTa, MPNet, ...), DeBERTa and ESM-2 are starting points for fine-tuning;
     `info` names the command that runs a fine-tuned one. A folder of sentence-transformers keeps its
     pooling, prompts and other settings for `embed`; a cross-encoder, with one label, is for `rank`.
     A folder of CTranslate2 (`model.bin`) becomes a transcriber or translator again, of any
@@ -97,7 +97,7 @@ OPTIONS = {
 @searching(Search, TRANSLATE)
 def export(
     context: typer.Context,
-    folder: Folder,
+    folder: Annotated[Path, saved_argument("A saved translator or language model")],
     out: Annotated[
         Path,
         typer.Argument(
@@ -143,7 +143,8 @@ def export(
     TensorFlow Serving looks for it; any process with tensorflow and tensorflow-text can load it,
     without keras-transformer. The export needs both packages, whatever backend trained the model.
     Language models are exported to the formats hugging-face and gguf.
-    The search options are fixed in a SavedModel; programs that run the other formats choose them.
+    The search options are fixed in a SavedModel. The formats hugging-face, marian and gguf have the
+    model's own as defaults; programs that run the others choose them.
 
     \b
     Examples:

@@ -70,7 +70,7 @@ def read_whole_lines(path: Path | None) -> Iterator[str]:
     """Yield the lines of a file, such as JSON lines, or of stdin, as they are.
 
     Raises:
-        ValueError: If a line is not valid UTF-8, or the file has no lines.
+        ValueError: If a line is not valid UTF-8, or the file's format has no lines, such as TMX.
     """
     from keras_transformer.data.formats import OTHER, suffix_of
     from keras_transformer.data.text_files import iterate_lines

@@ -21,7 +21,7 @@ def see(
         list[Path], typer.Argument(help="PNG, JPEG and other image files.", metavar="IMAGE")
     ],
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write JSON lines: all labels, the vector.")
+        bool, typer.Option("--json", help="Write JSON lines: all labels, or the vector.")
     ] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Images per batch.")] = 32,
     precision: Precision = None,

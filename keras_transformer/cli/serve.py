@@ -180,12 +180,12 @@ def serve(
     The server has the API of LibreTranslate (/translate, /detect, /languages, /translate_file),
     that of TensorFlow Serving (/v1/models/NAME:predict), and for language models, embeddings and
     transcription that of OpenAI (/v1/chat/completions, /v1/completions, /v1/embeddings,
-    /v1/audio/transcriptions, /v1/models). Other models have /v1/classify, /v1/tag, /v1/fill,
-    /v1/answer, /v1/parse and /v1/see; /docs describes all. Texts of concurrent
-    requests share batches. If no model translates between two languages, two models are chained
-    through a third language. SIGHUP reloads the models; SIGTERM finishes accepted requests and
-    stops the server. With --replicas, several processes compute batches; one that ends is started
-    again, and its batch is computed again.
+    /v1/audio/transcriptions, /v1/models). Other models have /v1/classify, /v1/tag, /v1/regress,
+    /v1/fill, /v1/answer, /v1/parse, /v1/rerank and /v1/see; /docs describes all. Texts of
+    concurrent requests share batches. If no model translates between two languages, two models are
+    chained through a third language. SIGHUP reloads the models; SIGTERM finishes accepted requests
+    and stops the server. With --replicas, several processes compute batches; one that ends is
+    started again, and its batch is computed again.
 
     \b
     Examples:

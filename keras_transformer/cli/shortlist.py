@@ -23,7 +23,7 @@ def shortlist(
         Path | None, typer.Option(help="Its translation, one text per line of the source.")
     ] = None,
     most_pairs: Annotated[
-        int, typer.Option(min=1, help="Number of pairs to read; memory grows with it.")
+        int, typer.Option(min=1, help="Maximum number of pairs to read; memory grows with it.")
     ] = 100_000,
     per_piece: Annotated[
         int, typer.Option(min=1, help="Maximum candidates of a source piece.")

@@ -38,7 +38,7 @@ FIELDS = ("question", "context")  # SQuAD's names
 
 
 def command_of(kind: Kind, use: Use) -> Callable:
-    """Return the command that runs models of a kind in its `use`."""
+    """Return the command that runs models of a kind, as its `use` declares."""
     name, read = str(kind.command), _READERS[use.items]
 
     def command(
@@ -76,12 +76,12 @@ def command_of(kind: Kind, use: Use) -> Callable:
 
     command.__name__, command.__doc__ = name, use.help
     signature = inspect.signature(command)
-    kept = [
+    parameters = [
         x
         for x in signature.parameters.values()
         if use.items != "questions" or x.name != "text_field"
     ]
-    command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]  # typer reads it
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # typer reads it
     names = [field.name for field in dataclasses.fields(use.options)]
     return searching(Search, use.search)(searching(use.options, names)(command))
 

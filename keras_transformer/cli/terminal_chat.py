@@ -106,8 +106,8 @@ def _messages(line):
 def talk(stream: Callable[[list], Iterable[str]], console: Console, ask: Callable[[], str]) -> None:
     """Chat until the user ends it.
 
-    If Ctrl-C stops a reply, its beginning stays in the chat. A message that gets no reply, because
-    the chat is too long for the model, is removed.
+    If Ctrl-C stops a reply, its beginning stays in the chat. A message without a reply is removed:
+    the chat is too long for the model, or Ctrl-C came before the first word.
 
     Args:
         stream: Function from messages to the pieces of a reply.
@@ -137,7 +137,7 @@ def talk(stream: Callable[[list], Iterable[str]], console: Console, ask: Callabl
 
 
 def _shown(stream, messages, console):
-    """Show a reply as it comes; return it, or as much as there is when Ctrl-C stops it."""
+    """Show a reply as it comes; return it, or its beginning if Ctrl-C or an error ends it."""
     pieces: list[str] = []
     try:
         for piece in stream(messages):
