@@ -53,9 +53,9 @@ class Job:
     gpus: float = 0
 
 
+_LOADING = ("precision", "engine", "source_language", "target_language")
 # Options that are in the manifest only if they differ from their default: manifests of earlier
 # versions do not have them.
-_LOADING = ("precision", "engine", "source_language", "target_language")
 _LATER = (
     *("shortlist", "no_repeat_ngram_size", "diversity_rate", "repetition_penalty"),
     *("early_stopping", "max_length", "protect"),

@@ -50,7 +50,7 @@ class Results:
         """Write the output of a shard, then its note: each complete, or not at all.
 
         Raises:
-            OSError: If the disk is full; nothing of the shard is left then.
+            OSError: If the disk is full; the shard has no note then.
             RuntimeError: If the number of lines is not that of the shard.
         """
         removed(self._note(shard))

@@ -97,10 +97,10 @@ class ShardReader:
 
 
 def files_of(paths: Sequence[str | os.PathLike] | str | os.PathLike, name: str) -> list[str]:
-    """Return the absolute paths of all files; those of a folder are sorted by name.
+    """Return the absolute paths of all files; a folder stands for those directly in it, by name.
 
-    Hidden files of a folder are left out, and `.json` files: in the output folder of another job,
-    they are notes about the shards.
+    Files of a folder whose names begin with "." or "_" are left out, and `.json` files: in the
+    output folder of another job, they are notes about the shards.
 
     Args:
         paths: A path or several, of files or folders.
@@ -133,7 +133,7 @@ def _is_input(path):
 
 
 def counted(path: str, fields: tuple[str, ...], shard_lines: int) -> Input:
-    """Read a file once: hash it, check that each line can be read, find where shards begin.
+    """Return a file's `Input`: hash, number of lines, start of each shard. Check each line.
 
     Raises:
         ValueError: If a line cannot be read (names file and line).

@@ -40,7 +40,9 @@ class Worker:
         self._translator: Translator | None = None
 
     def do(self, shard: Shard) -> dict[str, Any]:
-        """Write the output of a shard, or give it up after `TRIES` attempts; return the answer.
+        """Write the output of a shard, or give the shard up; return the answer.
+
+        A shard is given up if its input is bad, or after `TRIES` attempts.
 
         Returns:
             The shard's `number` and `lines`; if there were warnings, their number as `warnings` and
