@@ -20,7 +20,8 @@ from keras_transformer.config import require
 
 MOST_BYTES = 1 << 28  # maximum size of one unpacked file
 MOST_FILES = 1000  # in a zip file of a folder
-# A folder may have so many times the bytes of its zip file, weights hardly compress; and some more.
+# Maximum unpacked bytes of a folder: a multiple of those of its zip file (weights hardly compress),
+# and a constant.
 MOST_TIMES, MORE_BYTES = 20, 1 << 26
 
 # Exceptions that the module zipfile raises for a damaged archive.

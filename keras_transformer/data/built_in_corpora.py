@@ -1,4 +1,4 @@
-"""Corpora that are loaded by name: sentences of the built-in grammar, and Multi30k."""
+"""Corpora that are loaded by name: those of the built-in grammar, and Multi30k."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def _masked(messages, first, tokenizer, template):
 
 
 def _end_of_turn(ids, rest, added):
-    """Return the index after the token that ends a turn: the first special token after the reply.
+    """Return the index after the first special token that follows a reply; else the number of ids.
 
     Args:
         ids: Ids of a chat up to a reply and the text after it.

@@ -79,7 +79,7 @@ def check_sides(option: str, paths: Sequence[str | Path]) -> None:
 
 
 def require_lines(path: str | Path, accepted: str) -> None:
-    """Raise ValueError if the suffix of a file is not that of a text file.
+    """Raise ValueError if a file's suffix is that of a known format other than plain lines.
 
     Args:
         path: The file.

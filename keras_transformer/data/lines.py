@@ -1,6 +1,6 @@
 """Readers of lines from any position of a file: text, TSV, JSON lines, TMX and Parquet.
 
-All commands read their texts with `open_lines`.
+Commands that read single texts, and jobs over corpora, use `open_lines`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def open_lines(path: str, fields: tuple[str, ...]) -> LineFile:
     """Return the reader for a file, chosen by its suffix.
 
     Args:
-        path: TSV (`.tsv`), JSON lines (`.jsonl`, `.ndjson`, `.json`), TMX (`.tmx`), Parquet
-            (`.parquet`); or a text file, with one text per line, or two with a tab between them
-            if there are two fields. All but Parquet may be compressed (`.gz`, `.zst`).
+        path: TSV (`.tsv`, `.tab`), JSON lines (`.jsonl`, `.ndjson`, `.json`), TMX (`.tmx`), Parquet
+            (`.parquet`); or a text file, with one text per line, or two with a tab between them if
+            there are two fields. All but Parquet may be compressed (`.gz`, `.zst`).
         fields: One or two fields to read. JSON lines: keys of the object, or of the object
             "translation" in it; Parquet: columns; TSV: the number of a column from 1 (any name
-            means the first); TMX: language codes.
+            means the first), or with two fields always the first two columns; TMX: language codes.
 
     Raises:
         ValueError: If the suffix is that of a format that is not supported.

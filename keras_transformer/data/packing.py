@@ -100,7 +100,7 @@ def pack(lengths: np.ndarray, room: np.ndarray) -> tuple[Ragged, Ragged]:
 
 
 def _fill(sizes, left, room):
-    """Return the kinds of the pairs for one row.
+    """Return the kinds (combinations of lengths) of the pairs for one row.
 
     Args:
         sizes: Tokens of source and target of each kind (2, kinds).

@@ -37,7 +37,7 @@ class PretrainingBatches:
         cls_id, sep_id: Ids of [CLS], which begins a row, and [SEP], which ends each text.
         tokens_per_batch: Maximum cells of a batch, padding included; at least `max_length`.
         max_length: Row length T, special tokens included, at least 5.
-        shuffle: Whether epochs differ; False for validation.
+        shuffle: Whether rows and their order differ between epochs; False for validation.
         seed: Seed of rows, order and masks.
 
     Raises:
@@ -65,7 +65,7 @@ class PretrainingBatches:
         self.cls_id, self.sep_id, self.max_length = cls_id, sep_id, max_length
         self.shuffle, self.seed = shuffle, seed
         self._size = tokens_per_batch // max_length
-        self._kept: Any = None
+        self._cached: Any = None
         self._count = len(self._draw(0))
         sentences = "two sentences or more" if inputs in TASKS else "one sentence or more"
         require(self._count > 0, "documents", "no row", f"one with {sentences}")
@@ -112,10 +112,10 @@ class PretrainingBatches:
 
     def _epoch(self, epoch):
         """Return the rows of an epoch in order; those of the last epoch are cached."""
-        kept = self._kept  # read once: threads may request two epochs at a time
-        if kept is None or kept[0] != epoch:
+        cached = self._cached  # read once: threads may request two epochs at a time
+        if cached is None or cached[0] != epoch:
             rows = list(itertools.islice(itertools.cycle(self._draw(epoch)), self._count))
             if self.shuffle:
                 np.random.default_rng((self.seed, epoch, 2)).shuffle(rows)
-            kept = self._kept = epoch, rows
-        return kept[1]
+            cached = self._cached = epoch, rows
+        return cached[1]

@@ -136,8 +136,8 @@ def read_pairs(
     - one path ending in `.parquet`: columns of these names;
     - a Hugging Face `datasets.Dataset` (streamed or not) with columns of these names.
 
-    Each file may also be compressed, with the additional suffix `.gz` or `.zst`. Blank lines of TSV
-    and JSON lines files are skipped.
+    Each file may also be compressed, with the additional suffix `.gz` or `.zst`. Empty lines of TSV
+    files and blank lines of JSON lines files are skipped.
 
     Args:
         source: A path, or a data set.
