@@ -46,7 +46,7 @@ def back_translate(
     output: Output,
     tag: Annotated[
         str,
-        typer.Option(help="Tag before each source, for a model to tell it from real ones; '' for none."),
+        typer.Option(help="Tag before each source, which marks it as synthetic; '' for none."),
     ] = "<BT>",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
     chunk_size: ChunkSize = 2048,

@@ -12,12 +12,12 @@ import typer
 
 from keras_transformer import __version__
 from keras_transformer.cli.common import (
-    Folder,
     Precision,
     SourceLanguage,
     TargetLanguage,
     searching,
 )
+from keras_transformer.cli.folders import saved_argument
 from keras_transformer.search import TRANSLATE, Search
 from keras_transformer.system.files import check_free
 
