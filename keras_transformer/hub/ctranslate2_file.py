@@ -104,7 +104,7 @@ class ConvertedFile:
         return self.places[name].shape
 
     def is_same(self, name: str, other: str) -> bool:
-        """Return whether two names are one variable, which equal ones become in conversion.
+        """Return whether two names are one variable: a conversion stores equal variables once.
 
         Raises:
             ValueError: If one of them is missing.

@@ -60,7 +60,8 @@ class Converted:
         file: The variables in `model.bin`.
         facts: The content of `config.json`.
         vocabularies: The pieces of "source" and "target" in the order of their ids; both are the
-            same in a Whisper. Padding is added at the end where an encoder-decoder lacks it.
+            same in a Whisper. If one side of an encoder-decoder lacks padding, both get unused
+            pieces up to one size, and padding at the end.
     """
 
     folder: Path

@@ -79,7 +79,7 @@ def tokenizer_of(converted: Converted) -> Tokenizer:
 
 
 def _kind(kind: str, pieces: Sequence[str]) -> str | None:
-    """Return the `model_type` that a vocabulary tells; None: none that has one of its own."""
+    """Return the `model_type` that a vocabulary shows; None: that of BART, Marian or our own."""
     if kind == "t5":
         return kind
     known = {*pieces}

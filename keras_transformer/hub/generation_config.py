@@ -16,9 +16,9 @@ from keras_transformer.system.foreign_fields import FieldTable
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 OF_TOKENS = ("eos_token_id", "bos_token_id", "decoder_start_token_id")
-# A maximum length of this or more, such as 512 of OPUS-MT and 200 of NLLB, only guards against
-# endless translations. It is not used: `max_extra_length` does the same with less memory and
-# computation.
+# In a Marian or a multilingual model, a maximum length of this or more, such as 512 of OPUS-MT and
+# 200 of NLLB, only guards against endless translations. It is not used: `max_extra_length` does the
+# same with less memory and computation.
 GUARD = 128
 # With these options, `renormalize_logits` excludes different tokens at each position.
 _CHANGING = ("no_repeat_ngram_size", "repetition_penalty", "min_length", "min_new_tokens")
@@ -212,8 +212,9 @@ def search_of(
 ) -> dict[str, Any]:
     """Return the options with which our search equals `generate()` with this folder.
 
-    The one exception: without a maximum length in the folder, `generate()` ends after 20 tokens,
-    and our search uses its own default.
+    Two exceptions: without a maximum length in the folder, `generate()` ends after 20 tokens, and
+    our search uses its own default; so it does if the length is only a guard (`GUARD`). Options
+    with our default value are left out, except `beam_size` and `length_penalty`.
 
     Args:
         folder: Folder in Hugging Face's layout.
@@ -275,9 +276,9 @@ def search_of(
         options |= _of_translator(facts, config, never, only, first, languages)
     else:
         only("forced_bos_token_id", "null", facts["forced_bos_token_id"] is None)
-    kept = kind.changed({name: x for name, x in options.items() if x is not None})
-    kept = {**kept, **{name: options[name] for name in ("beam_size", "length_penalty")}}
-    return {field: kept[field] for field in options if field in kept}
+    changed = kind.changed({name: x for name, x in options.items() if x is not None})
+    changed |= {name: options[name] for name in ("beam_size", "length_penalty")}
+    return {name: x for name, x in options.items() if name in changed}
 
 
 def _of_translator(facts, config, never, only, first, languages):
@@ -291,10 +292,10 @@ def _of_translator(facts, config, never, only, first, languages):
         most = None if is_guard else most
     # Padding and the decoder's first token are never generated anyway.
     usual = {config.get("pad_token_id"), config.get("decoder_start_token_id")}
-    allowed = tuple(token for token in never if token not in usual)
+    others = tuple(token for token in never if token not in usual)
     forced = () if facts["forced_bos_token_id"] is None else (facts["forced_bos_token_id"],)
     only("suppress_tokens", "a list without forced tokens", not {*never} & {*forced})
-    options = dict(suppress_tokens=allowed, max_length=most, min_length=least)
+    options = dict(suppress_tokens=others, max_length=most, min_length=least)
     if languages:
         only("forced_bos_token_id", "the token of a language", {*forced} <= {*languages})
     elif forced != tuple(first):

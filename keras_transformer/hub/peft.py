@@ -84,11 +84,11 @@ def read_peft(folder: str | os.PathLike, model: Any) -> Adapter:
     shapes = {weight.path: tuple(weight.shape) for weight in model.weights}
     products, used = {}, set()
     for rule in _rules(model.config):
-        mine = {name: _pair(arrays, name.removesuffix(".weight")) for name in rule.names}
-        mine = {name: pair for name, pair in mine.items() if pair is not None}
-        if mine:
-            products[rule.ours] = _joined(rule, mine, shapes[rule.ours], scale)
-            used |= {name.removesuffix(".weight") + x for name in mine for x in (_A, _B)}
+        pairs = {name: _pair(arrays, name.removesuffix(".weight")) for name in rule.names}
+        pairs = {name: pair for name, pair in pairs.items() if pair is not None}
+        if pairs:
+            products[rule.ours] = _joined(rule, pairs, shapes[rule.ours], scale)
+            used |= {name.removesuffix(".weight") + x for name in pairs for x in (_A, _B)}
     if strange := sorted(arrays.keys() - used):
         raise ValueError(f"{folder} changes {strange[0]}, which is no dense layer of the model")
     require(len(products) > 0, f"the products in {folder}", 0, "one or more")

@@ -155,7 +155,7 @@ class EncoderNames:
         return read_same(theirs, self.sizes) | facts
 
     def _head(self, architectures, names):
-        """Return the head that a checkpoint's architecture names, else the head of its weights."""
+        """Return the named head; that of the weights if none is named, or if they lack it."""
         fitting = [
             head
             for head in BY_WEIGHTS

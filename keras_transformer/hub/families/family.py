@@ -264,13 +264,13 @@ def token_id(theirs: Mapping[str, Any], *names: str) -> int:
 
     Null and negative numbers mean no token; LLaMA 1 has a negative one for padding.
     """
-    name = next((x for x in names if _says_one(theirs.get(x))), names[-1])
+    name = next((x for x in names if _names_token(theirs.get(x))), names[-1])
     first, *rest = token_ids(theirs, name)
     require(not rest or name == "eos_token_id", name, theirs[name], "one token id")
     return first
 
 
-def _says_one(value):
+def _names_token(value):
     return value is not None and not (isinstance(value, int) and value < 0)
 
 

@@ -68,7 +68,7 @@ def _in_words_of(path, folder, keys, message):
 
 
 def open_tensors(path: Path) -> tuple[dict[str, Callable[[], np.ndarray]], int]:
-    """Return a reader of each tensor by its name in Hugging Face's layout, and their number count.
+    """Return readers of the tensors by their names in Hugging Face's layout, and their size.
 
     Args:
         path: The file.

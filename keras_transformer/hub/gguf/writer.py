@@ -103,7 +103,7 @@ def _of_rotary(theirs):
 
 
 def _search_facts(search):
-    """Return the keys of the sampling options of a search; {} if it does not sample."""
+    """Return the keys of a search; if it does not sample, only that of the repetition penalty."""
     if search is None:
         return {}
     names = SAMPLING if search.temperature else {"penalty_repeat": "repetition_penalty"}
