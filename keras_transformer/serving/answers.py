@@ -16,8 +16,8 @@ from keras_transformer.serving.sentences import Sentences
 from keras_transformer.serving.turns import Workers
 from keras_transformer.system import interruption
 
-# Texts are read by the handler, which counts their tokens, when they have this many characters.
-# Each text adds 100.
+# Characters of waiting texts at which the handler reads them, that is, counts their tokens. Each
+# text counts as 100 characters more.
 PART = 50_000
 
 

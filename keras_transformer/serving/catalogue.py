@@ -94,7 +94,8 @@ class Catalogue:
             models have a language pair, the first of them serves it.
         writers: Loaded language models.
         tools: Loaded models of other tasks, those of `task_models.TASKS`.
-        cold: Functions that let each translator translate once, if none has yet.
+        cold: One function for each translator that has not translated yet; the server calls it, so
+            that the first request does not wait.
 
     Raises:
         ValueError: If there are no models, or two have the same name, or versions differ in their
@@ -137,7 +138,7 @@ class Catalogue:
         warm_up: bool = True,
         **options: Any,
     ) -> Catalogue:
-        """Load models, and translate once with each, so that the first request does not wait.
+        """Load models, and translate once with each translator: the first request does not wait.
 
         Args:
             specifications: `FOLDER` or `SOURCE-TARGET=FOLDER`, with the folder of a saved

@@ -29,7 +29,7 @@ def read_sources(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[list[Sourc
 
 
 def _continues(text, spans):
-    """Return for each token whether it continues the word of the token before it."""
+    """Return for each token whether it continues the word of the previous token."""
     places = words(text)
     if not places:
         return [False] * len(spans)
@@ -168,7 +168,7 @@ class ExportedHandler:
     """A handler for a batcher: an exported translator.
 
     Args:
-        exported: Handler of the exported translator.
+        exported: Engine of the exported translator.
         options: Search options, as in `Translator.nbest`.
 
     Raises:

@@ -37,7 +37,8 @@ def configure(
         log_format: "text", or "json" for one JSON object per line.
         access_log: Whether to write a line for each request.
         log_texts: Whether the messages of errors and warnings, which may quote texts that users
-            sent, are written in full; else only the type of each and where it was raised.
+            sent, are written in full; else only the type of an error and where it was raised, and a
+            warning up to the value that it quotes.
         log_clients: Whether the lines of a request have the address of its client.
     """
     handler = logging.StreamHandler()

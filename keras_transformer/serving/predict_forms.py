@@ -21,10 +21,11 @@ def columns_of(asked: PredictRequest) -> list[list[str]]:
             `inputs`, a text, a list or an object of lists. A text may be {"b64": base64}.
 
     Raises:
-        ValueError: If not exactly one of the two is given, or it does not fit the signature.
+        ValueError: If both or neither are given, or they do not fit the signature.
     """
     forms = [name for name in ("instances", "inputs") if getattr(asked, name) is not None]
-    require(len(forms) == 1, "instances and inputs", forms, "exactly one of both")
+    if len(forms) != 1:
+        raise ValueError("give either `instances` or `inputs`, not both and not neither")
     names = NAMES.get(asked.signature_name, ("texts",))
     if asked.instances is not None:
         rows = [_named(row, names, "instances") for row in asked.instances]

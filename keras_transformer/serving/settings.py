@@ -15,7 +15,7 @@ class Settings:
 
     Args:
         tokens_per_batch: Number of source tokens at which a batch is full.
-        delay: Maximum seconds that a text waits for others while nothing is computed.
+        delay: Maximum seconds that a text waits for others while a thread or replica is free.
         most_waiting: Maximum number of tokens in the queue. A client may fill half of it, and so
             may the files of all clients. If there is no room, requests get 429; a single request
             of more than half gets 413.

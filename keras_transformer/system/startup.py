@@ -137,7 +137,7 @@ def choose_backend() -> None:
         os.environ["KERAS_BACKEND"] = installed[0]  # so that child processes do not say it again
         if first:
             _say(f"the backend is {installed[0]}; set KERAS_BACKEND to choose another")
-        elif not values.items() <= AS_KERAS_WRITES.items():
+        elif configured and not values.items() <= AS_KERAS_WRITES.items():
             _say(
                 f"{path} chooses {configured}, which is not installed: using {installed[0]} "
                 f"(set KERAS_BACKEND={installed[0]} to hide this message)"

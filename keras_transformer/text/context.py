@@ -1,4 +1,4 @@
-"""Sentences joined with the sentences before them, as input of a translator of documents."""
+"""Sentences joined with earlier ones, as input of a translator of documents."""
 
 from __future__ import annotations
 

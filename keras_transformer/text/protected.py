@@ -10,7 +10,7 @@ from typing import NamedTuple
 # none begins inside of what another one has read.
 _ADDRESS = r"[\w!#-;=?-~]*[\w/=&#%~+$-]"  # the rest of a URL, without the marks that follow it
 _EMOJI = "\U0001f000-\U0001faff\u2600-\u27bf"
-# Tags but not the marks of glossaries and documents in sources, and emoji.
+# Emoji, and tags other than those that glossaries and documents write into sources.
 _MARKUP = rf"(?!</?(?:term|is|sep)>)</?[A-Za-z][^<>]{{0,200}}+>|[{_EMOJI}][{_EMOJI}\u200d\ufe0f]*+"
 _WORDS = "|".join(
     (
@@ -39,7 +39,7 @@ PLACEHOLDERS = tuple(str(10 + (37 + 11 * i) % 90) for i in range(30))  # 47, 58,
 
 
 class Masked(NamedTuple):
-    """A source whose protected spans are numbers, the placeholders, or are left out at its ends.
+    """A source with placeholders, which are numbers, for its protected spans.
 
     Args:
         text: The text to translate.
@@ -85,9 +85,10 @@ def masked(text: str, placeholders: Iterable[str], at_ends: bool = True) -> Mask
 
     Args:
         text: The source.
-        placeholders: Numbers that the text does not contain. Later spans without one stay.
-        at_ends: Whether tags and emoji at the ends are left out, and a text in capitals becomes one
-            in small letters.
+        placeholders: Numbers that the text does not contain. If they are too few, the last spans
+            stay.
+        at_ends: Whether tags and emoji at the ends are left out, and a text in capitals is
+            converted to lower case, except the first letters of sentences.
     """
     begin, end = _without_markup(text) if at_ends else (0, len(text))
     parts, last = "", begin

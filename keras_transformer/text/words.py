@@ -74,12 +74,12 @@ class WordTokenizer(Tokenizer):
         classes: Counter[str] = Counter()
         for word, count in counts.items():
             classes[word_class(word)] += count
-        kept = [
+        frequent = [
             sorted(x for x, n in word_counts.items() if n >= min_count)
             for word_counts in (classes, counts)
         ]
         targets = {x for text in checked_texts(target_texts, "target_texts") for x in text.split()}
-        source_words = dict.fromkeys([*SPECIAL, *kept[0], *kept[1]])
+        source_words = dict.fromkeys([*SPECIAL, *frequent[0], *frequent[1]])
         return cls(list(source_words), [*SPECIAL, *sorted(targets - set(SPECIAL))])
 
     def pieces_of(self, language: str) -> list[str]:

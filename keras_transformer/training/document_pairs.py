@@ -1,4 +1,4 @@
-"""Training pairs of documents: sentences together with the sentences before them."""
+"""Training pairs of documents: sentences together with earlier ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Pairs = list[tuple[str, str]]
 def with_context(
     pairs: Sequence[tuple[str, str]], context_sentences: int, alone: bool = True
 ) -> Pairs:
-    """Return pairs whose sides hold a sentence and the ones before it, see `in_context`.
+    """Return pairs whose sides hold a sentence and earlier ones, see `in_context`.
 
     Args:
         pairs: (source, target) sentences in their order. A pair with an empty side ends a document.

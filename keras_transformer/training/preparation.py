@@ -34,10 +34,10 @@ OF_TRAINING = ("dropout", "layer_drop", "guided_alignment")  # config fields tha
 
 @dataclasses.dataclass(frozen=True)
 class RunSetup:
-    """Setup of a run: tokenizer, model class, config, languages, trained directions of many.
+    """Setup of a run: tokenizer, model class, config and languages.
 
     `start` is the translator that the run starts from; None: a new model. `search` has the default
-    search options of the new translator.
+    search options of the new translator, and `directions` the language pairs of a multilingual one.
     """
 
     start: Translator | None
@@ -56,7 +56,7 @@ class RunSetup:
 def read_text(
     options: TranslationRecipe, data_folder: Path | None, files: dict[str, list[Path] | None]
 ) -> tuple[Corpus, Pairs]:
-    """Return the corpus, and its cleaned training pairs, with terms and context if asked for.
+    """Return the corpus and its cleaned training pairs, with context, noise and terms if asked for.
 
     Args:
         options: Options of the run.

@@ -151,11 +151,11 @@ def fit(
 def schedule_for(
     peak: float, warmup_steps: int, total_steps: int, decay: str = "linear"
 ) -> WarmupSchedule:
-    """Return a schedule of warmup and decay; a warmup longer than the run becomes a tenth of it.
+    """Return a schedule of warmup and decay.
 
     Args:
         peak: Highest learning rate.
-        warmup_steps: Steps until the peak.
+        warmup_steps: Steps until the peak; a tenth of the run if that is not longer.
         total_steps: Steps of the run.
         decay: See `WarmupSchedule`.
 

@@ -26,8 +26,8 @@ def test_rows_and_columns():
 @pytest.mark.parametrize(
     "fields, message",
     [
-        ({}, "instances and inputs must be exactly one of both"),
-        ({"instances": ["a"], "inputs": "a"}, "exactly one of both"),
+        ({}, "give either `instances` or `inputs`"),
+        ({"instances": ["a"], "inputs": "a"}, "not both and not neither"),
         ({"instances": [3]}, "texts must be texts"),
         ({"instances": [{"text": "a"}]}, "instances must be texts, got"),
         ({"inputs": {"b64": "!"}}, "texts must be UTF-8 in base64"),

@@ -46,6 +46,7 @@ def machine(tmp_path, monkeypatch):
         (["jax", "torch"], None, "jax", "the backend is jax; set KERAS_BACKEND to choose another"),
         (["torch"], "no JSON", "torch", None),
         (["torch"], "{}", "torch", None),
+        (["torch"], '{"floatx": "float16"}', "torch", None),
         (["tensorflow", "torch"], '{"backend": "torch"}', "", None),  # Keras takes it by itself
         # What Keras writes itself at its first import, whatever is installed, and a user's file:
         (["torch"], json.dumps(startup.AS_KERAS_WRITES), "torch", None),

@@ -105,7 +105,7 @@ class _Document:
         return etree.fromstring(self._members[member], self._parser)
 
     def _kinds(self):
-        """Return the content type of each part with text, by the part's name."""
+        """Return the content type of each part with text, by name; OpenDocument's is the name."""
         names = {x.filename: x for x in self._members}
         if TYPES not in names:  # OpenDocument, whose parts have fixed names, also in its charts
             fixed = re.compile(r"(.*/)?(content|styles)\.xml")

@@ -139,12 +139,12 @@ def marked(slots: list[Slot]) -> str:
     """Return the HTML of a text, with a numbered span for each of its slots."""
     parts = []
     for i, slot in enumerate(slots):
-        space = " " if _has_space_after(slots, i) else ""
+        space = " " if _needs_space_after(slots, i) else ""
         parts.append(f'<span id="{i}">{html.escape(slot.text)}</span>{space}')
     return "".join(parts)
 
 
-def _has_space_after(slots, i):
+def _needs_space_after(slots, i):
     """Return whether only an object, and no space, separates a slot's text from the next one's."""
     if not slots[i].ends_at_object or i + 1 == len(slots):
         return False
