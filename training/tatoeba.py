@@ -35,7 +35,7 @@ RUNS = {
     "third": "epochs=4 peak_learning_rate=0.002 warmup_steps=300 decay=linear noise=0.1 "
     "model.dropout=0.05",
 }
-PAIRS, PER_PIECE, FREQUENT = 30_000, 50, 300  # of the shortlist: pairs are those of a direction
+PAIRS, PER_PIECE, FREQUENT = 30_000, 50, 300  # of the shortlist: about so many pairs per language
 
 
 def shortlist_of(translator: Translator, data_folder: Path) -> Shortlist:

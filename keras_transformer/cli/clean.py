@@ -96,8 +96,8 @@ def clean(
 ) -> None:
     """Drop pairs of parallel text that harm training.
 
-    Print on stderr how many are kept, and how many are dropped for which reason. Each reason is one
-    filter; the first that applies counts. Runs of white space become one space.
+    Print on stderr how many are kept, and how many are dropped for which reason. The first reason
+    that applies counts. Runs of white space become one space.
 
     \b
     Example:

@@ -41,9 +41,9 @@ def generate(
 ) -> None:
     """Continue a text, or each line of stdin.
 
-    Given a text, print it and its continuation while that is generated. Without one, read prompts
-    from stdin, one per line, and write one line for each: the prompt and its continuation, with
-    line breaks replaced by spaces.
+    Given a text, print it and its continuation while that is generated (with beams, at the end).
+    Without one, read prompts from stdin, one per line, and write one line for each: the prompt and
+    its continuation, with line breaks replaced by spaces.
 
     \b
     Examples:

@@ -120,8 +120,9 @@ def train(
 ) -> None:
     """Train a translator, or a model of another task, and save it with its measured quality.
 
-    Run the same command again to resume from the last checkpoint; SIGTERM and Ctrl-C save one. The
-    environment variable KERAS_BACKEND chooses the backend.
+    The tasks translate, generate and chat save checkpoints, also at SIGTERM and Ctrl-C: run the
+    same command again to resume from the last one. The environment variable KERAS_BACKEND chooses
+    the backend.
 
     \b
     Examples:

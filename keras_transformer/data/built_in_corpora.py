@@ -103,7 +103,8 @@ def load_corpus(
             hold several sentences. documents: the number of documents to generate (None: 20,000).
 
     Raises:
-        ValueError: If a name or language is unknown, or `train_size` exceeds the corpus.
+        ValueError: If a name or language is unknown, `train_size` exceeds the corpus, or `folder`
+            is given for another corpus than Multi30k.
         FileNotFoundError: If the folder lacks a file.
         OSError: If the download fails, or the checksum does not match.
     """

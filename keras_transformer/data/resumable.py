@@ -34,7 +34,8 @@ def write_in_chunks(
         The number of chunks that were written by earlier calls.
 
     Raises:
-        ValueError: If the file exists, or PATH.part was begun with another `run`.
+        ValueError: If the file exists, another process writes it, or PATH.part was begun with
+            another `run`.
     """
     path = Path(path)
     part, state = (path.with_name(path.name + x) for x in (".part", ".part.json"))

@@ -84,6 +84,8 @@ def read_model(
 def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
     """Read and check the `config.json` of a folder; return its fields and its family.
 
+    Token ids in `generation_config.json` replace those in `config.json`, see `read_model`.
+
     Raises:
         FileNotFoundError: If it is missing.
         ValueError: If it is broken, the family is not supported, a field is missing or has a

@@ -108,7 +108,8 @@ class Glossary:
         Empty lines and lines that begin with "#" are skipped.
 
         Raises:
-            ValueError: If a line has no form or an empty field.
+            ValueError: If the file is not UTF-8 or has no terms, or a line has no form or an empty
+                field.
         """
         terms: dict[str, list[str]] = {}
         try:

@@ -48,7 +48,8 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
 
     Args:
         folder: Folder with a SentencePiece model, which is preferred because the model was
-            trained with it, or a `tokenizer.json`; for BART also `vocab.json` and `merges.txt`.
+            trained with it, or a `tokenizer.json`; for BART also `vocab.json` and `merges.txt`. For
+            Marian, see `MarianTokenizer.read`.
         config: Content of the model's `config.json`: its kind, its vocabulary size and, for some
             kinds, its special ids.
 
