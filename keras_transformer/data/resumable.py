@@ -36,6 +36,7 @@ def write_in_chunks(
     Raises:
         ValueError: If the file exists, another process writes it, or PATH.part was begun with
             another `run`.
+        OSError: If a chunk cannot be written; names PATH.part.
     """
     path = Path(path)
     part, state = (path.with_name(path.name + x) for x in (".part", ".part.json"))

@@ -63,7 +63,7 @@ def _transformer(file, facts, source, target):
     normed = {f"{side}/layernorm_embedding/gamma" in file.places for side in SIDES}
     require(len(normed) == 1, "layernorm_embedding", "of one side", "of both sides or none")
     positions = _positions(file)
-    # With one table of tokens and no norms of their own, both sides have one table of positions.
+    # With shared embeddings and no norms, our model has one table of positions for both sides.
     shares = positions["positions"] != "learned" or normed == {True}
     shares |= file.is_same(*(f"{side}/{POSITIONS}" for side in SIDES))
     return TransformerConfig(

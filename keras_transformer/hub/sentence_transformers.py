@@ -151,6 +151,9 @@ def read_limits(
         folder: Folder of the model.
         table: Table of the fields of its `sentence_bert_config.json`.
         place: Folder of its first module; None: the folder of the model.
+
+    Raises:
+        ValueError: If a file is broken, or a field has a value that is not supported; names it.
     """
     places = [(place or folder) / name for name in TRANSFORMERS]
     path = next((path for path in places if path.is_file()), places[0])

@@ -232,7 +232,7 @@ class _Renderer:
             try:
                 child.send(request)
                 answer = child.receive()
-            # After Ctrl-C, too, the next request would read the answer to this one.
+            # Also after Ctrl-C: else the next request would read the answer to this one.
             except BaseException as error:
                 child.stop()
                 if isinstance(error, ChildEndedError):

@@ -145,7 +145,7 @@ class SentencePieces:
         self._is_of_words = is_word_model(model)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, without special ids around it."""
+        """Return the ids of a text without special ids; ValueError if it is not valid Unicode."""
         ids: list[int] = []
         for i, segment in enumerate(self._segments(text)):
             pieces = [segment] if i % 2 else self._cut(segment)
@@ -226,7 +226,7 @@ class FastPieces:
         self.ids = vocabulary
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, without special ids around it."""
+        """Return the ids of a text without special ids; ValueError if it is not valid Unicode."""
         try:
             return self._encoder.encode(text, add_special_tokens=False).ids
         except (UnicodeError, TypeError) as error:

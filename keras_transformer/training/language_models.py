@@ -89,6 +89,9 @@ def compile_for_text(run: TaskRun, model: DecoderOnly, steps: int) -> None:
         run: The run, with its `peak_learning_rate`, `warmup_steps` and `weight_decay`.
         model: The model.
         steps: Steps of the run.
+
+    Raises:
+        ValueError: If the weight decay is negative.
     """
     require(run.weight_decay >= 0, "weight_decay", run.weight_decay, "at least 0")
     adamw = dict(beta_2=0.99, epsilon=1e-8, weight_decay=run.weight_decay, global_clipnorm=1.0)

@@ -16,7 +16,7 @@ EMOJI = (
     *("😀", "😂", "😊", "😍", "😉", "😎", "😢", "😡", "🤔", "🙏"),
     *("👍", "👋", "🎉", "🔥", "✨", "❤️", "🚀", "☕", "🌞", "🐶"),
 )
-# Letters of scripts whose text is copied if no training text has them.
+# Letters of other scripts, for made-up words that are copied.
 SCRIPTS = (
     "абвгдежзийклмнопрстуфхцчшщыьэюя",
     "αβγδεζηθικλμνξοπρστυφχψω",

@@ -108,6 +108,9 @@ def batches(
         tokens_per_batch: Maximum tokens per batch; raised to twice the model's `max_length` if it
             is less.
         options: Further options of `PreferenceBatches`.
+
+    Raises:
+        ValueError: See `read_preferences`; or if no pair fits the model.
     """
     pairs, config = read_preferences(path), start.model.config
     sides = [[getattr(x, name) for x in pairs] for name in ("prompt", "chosen", "rejected")]

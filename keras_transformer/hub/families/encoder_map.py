@@ -183,7 +183,11 @@ class EncoderNames:
         return tuple({name: None for head in self.heads for name in _names(self._rules(head))})
 
     def config_file(self, config: EncoderConfig) -> dict[str, Any]:
-        """Return sizes, head and labels as fields of a `config.json`; the inverse of `fields`."""
+        """Return sizes, head and labels as fields of a `config.json`; the inverse of `fields`.
+
+        Raises:
+            ValueError: If the family does not have the head, or the config has a window.
+        """
         require(config.head in self.heads, "head", config.head, f"one of {sorted(self.heads)}")
         if config.window is not None:
             raise ValueError(

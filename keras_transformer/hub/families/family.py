@@ -263,6 +263,9 @@ def token_id(theirs: Mapping[str, Any], *names: str) -> int:
     """Return the token id of the first of these fields that has one; of several EOS ids, the first.
 
     Null and negative numbers mean no token; LLaMA 1 has a negative one for padding.
+
+    Raises:
+        ValueError: If none of the fields has a token id.
     """
     name = next((x for x in names if _names_token(theirs.get(x))), names[-1])
     first, *rest = token_ids(theirs, name)
@@ -282,7 +285,11 @@ _NEEDED = dict(
 
 
 def token_ids(theirs: Mapping[str, Any], name: str) -> tuple[int, ...]:
-    """Return the token ids of a field, which holds one or a list of them."""
+    """Return the token ids of a field, which holds one or a list of them.
+
+    Raises:
+        ValueError: If it holds something else, or an id is not below `vocab_size`.
+    """
     value, size = theirs.get(name), theirs.get("vocab_size")
     if value is None:
         raise ValueError(

@@ -13,7 +13,11 @@ MOST_LABELS = 1 << 20
 
 
 def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of a classifier's classes in the order of their numbers."""
+    """Return the names of a classifier's classes in the order of their numbers.
+
+    Raises:
+        ValueError: If `id2label` is not a map from numbers to names, or there are too many.
+    """
     if not theirs["id2label"]:
         count = theirs["num_labels"]  # limited, because names are made before weights are read
         require(count <= MOST_LABELS, "num_labels", count, f"at most {MOST_LABELS}")
