@@ -177,5 +177,5 @@ def _write(
 
     done = write_in_chunks(output, chunks(), lines_of, {**run, "chunk_size": chunk_size})
     if done:
-        say(f"went on after {done * chunk_size} lines")
+        say(f"resumed after {done * chunk_size} lines")
     typer.echo(output)

@@ -83,7 +83,7 @@ class ConvertedFile:
         if name not in self.places and default is not None:
             return default
         what = f"the shape of {name} in {self.path}"
-        require(self.shape(name) == (), what, self.shape(name), "() of one number")
+        require(self.shape(name) == (), what, self.shape(name), "(), that of one number")
         return self._array(self.places[name], 0, 1).item()
 
     def of_both_sides(self, name: str, default: Any = None) -> Any:

@@ -270,8 +270,8 @@ def read_recipe(recipe: str, changes: list[str] | None = None) -> TranslationRec
         name, equals, text = change.partition("=")
         require(equals, "a change", change, "option=value")
         table, _, field = name.rpartition(".")
-        accepted = ", ".join(f"{table}.option" for table in _TABLES)
-        require(table in ("", *_TABLES), "a change", change, f"of an option, {accepted}")
+        accepted = ", ".join(f"{table}.option=value" for table in _TABLES)
+        require(table in ("", *_TABLES), "a change", change, f"option=value, {accepted}")
         target = values.setdefault(table, {}) if table else values
         if isinstance(target, dict):  # any other type raises an error below
             target[field] = _value(text)

@@ -47,7 +47,7 @@ def test_a_stopped_command_goes_on(run, folder, text, tmp_path, monkeypatch):
     run("back-translate", folder, *given, "--output", output, status=2)
     monkeypatch.setattr(Translator, "sample", sample)
     result = run("back-translate", folder, *given, "--output", output)
-    assert "went on after 2 lines" in result.stderr
+    assert "resumed after 2 lines" in result.stderr
     assert output.read_text() == (tmp_path / "whole.tsv").read_text()
 
 
