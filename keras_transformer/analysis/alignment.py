@@ -69,10 +69,11 @@ def attention(translator: Translator, source: str, target: str) -> Attention:
 
     Raises:
         ValueError: If a text is not a string, has no token, or more than the model's `max_length`;
-            or the translator needs two steps, see `Translator`.
+            or the translator is an ensemble, an exported one or needs two steps.
     """
     for name, text in {"source": source, "target": target}.items():
         require(isinstance(text, str), name, text, "a string")
+    _require_attention(translator)
     rows = _encoded(translator, [source], [target], ("source", "target"))
     ((_, weights),) = attention_weights(translator.model, *rows)
     (source_ids,), (target_ids,) = rows
@@ -125,9 +126,7 @@ def align(
         ValueError: If the numbers of texts differ, a text is not a string, or the translator is an
             ensemble, an exported one or needs two steps; see also `strict`.
     """
-    accepted = "one with an encoder-decoder model: an ensemble or an exported one aligns no words"
-    shows = isinstance(translator.model, EncoderDecoder)
-    require(shows, "translator", type(translator.model).__name__, accepted)
+    _require_attention(translator)
     encoded = _encoded(translator, sources, targets, ("sources", "targets"), strict)
     whole = [i for i, pair in enumerate(zip(*encoded, strict=True)) if all(pair)]
     source_ids, target_ids = ([side[i] for i in whole] for side in encoded)
@@ -241,6 +240,12 @@ def members_of(words, spans):
     """
     starts, ends = np.array(spans).T
     return np.array([(starts < end) & (ends > start) for start, end in words], "float32")
+
+
+def _require_attention(translator):
+    accepted = "one with an encoder-decoder model: an ensemble or an exported one aligns no words"
+    shows = isinstance(translator.model, EncoderDecoder)
+    require(shows, "translator", type(translator.model).__name__, accepted)
 
 
 def _encoded(translator, sources, targets, names, strict=True):

@@ -255,6 +255,8 @@ def test_only_a_model_that_shows_its_attention_aligns(translator):
     both = ensemble([translator, translator])
     with pytest.raises(ValueError, match="translator must be one with an encoder-decoder .*'Ensem"):
         align(both, ["x"], ["x"])
+    with pytest.raises(ValueError, match="translator must be one with an encoder-decoder .*'Ensem"):
+        attention(both, "x", "x")
 
 
 @pytest.mark.once("words and names: no tensor differs")
