@@ -27,7 +27,8 @@ RUN := saved_models/grammar$(addprefix -,$(KERAS_BACKEND))
 BACKENDS := tensorflow jax torch
 # One process per core, and whole test files per process: most of the time goes to compilation.
 PROCESSES ?= auto
-HALF := $(shell $(PYTHON) -c "import os; print(max(1, os.cpu_count() // 2))")
+# 0 is the process of pytest itself: one more would import Keras once more.
+HALF := $(shell $(PYTHON) -c "import os; print(os.cpu_count() // 2 if os.cpu_count() > 3 else 0)")
 PYTEST := --quiet --durations 12 --numprocesses $(PROCESSES) --maxprocesses 8 --dist loadfile \
 	--no-loadscope-reorder
 # Folders whose tests take seconds, and the test files outside of folders.
@@ -60,7 +61,7 @@ test: .venv/ready
 	@$(MAKE) --no-print-directory --jobs 2 lint docs
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target PROCESSES=$(HALF) \
 		test-tensorflow test-jax
-	@$(MAKE) --no-print-directory test-torch
+	@$(MAKE) --no-print-directory KT_SITE=$(CURDIR)/site test-torch
 
 $(addprefix test-,$(BACKENDS)): .venv/ready
 	@echo "== tests under $(@:test-%=%)"

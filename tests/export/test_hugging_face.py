@@ -1,5 +1,7 @@
 """An exported Hugging Face folder translates in `transformers` like the Translator."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -34,12 +36,17 @@ if keras.backend.backend() != "torch":  # weights are arrays, whatever runs here
     FAMILIES, OWN = ("nllb",), {"pre_norm": OWN["pre_norm"]}
 
 
-@pytest.fixture(scope="module", params=OWN)
-def own(request, randomize, tmp_path_factory):
-    """A translator as training leaves it, random."""
-    folder = tmp_path_factory.mktemp(request.param)
-    own_translator(OWN[request.param], randomize).save(folder)
-    return folder
+@pytest.fixture(scope="module")
+def saved(randomize, tmp_path_factory):
+    """`saved(name)`: a translator as training leaves it, random."""
+
+    @functools.cache
+    def save(name):
+        folder = tmp_path_factory.mktemp(name)
+        own_translator(OWN[name], randomize).save(folder)
+        return folder
+
+    return save
 
 
 def generated(folder, texts, beam_size):
@@ -59,8 +66,9 @@ def generated(folder, texts, beam_size):
     return found
 
 
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_our_own(own, tmp_path, beam_size):
+@pytest.mark.parametrize("name,beam_size", [*((name, 4) for name in OWN), ("pre_norm", 1)])
+def test_our_own(name, beam_size, saved, tmp_path):
+    own = saved(name)
     out = hugging_face(own, tmp_path / "out")
     translator = Translator.load(own)
     plain = [text.replace("</s>", "") for text in TEXTS]  # the end of a text to `transformers`
@@ -68,14 +76,6 @@ def test_our_own(own, tmp_path, beam_size):
     found = translator.translate(plain, max_extra_length=10, **options)
     assert generated(out, plain, beam_size) == found
     assert any(found)
-    translator.search = {"protect": True}  # `transformers` only searches
-    translator.save(tmp_path / "protected")
-    with pytest.warns(UserWarning, match="protect is left out"):
-        other = hugging_face(tmp_path / "protected", tmp_path / "other")
-    assert (other / "generation_config.json").read_bytes() == (
-        out / "generation_config.json"
-    ).read_bytes()
-    translator.search = {}
     again = load_pretrained(out)
     assert again.search["beam_size"] == 4  # what the exported folder says holds
     options |= dict(max_extra_length=10)
@@ -175,22 +175,36 @@ def test_chat_templates(tmp_path):
     assert found == expected
 
 
-def test_bad_input(own, tmp_path, randomize):
+def test_protection_is_left_out(saved, tmp_path):
+    """`transformers` only searches."""
+    out = hugging_face(saved("pre_norm"), tmp_path / "out")
+    translator = Translator.load(saved("pre_norm"))
+    translator.search = {"protect": True}
+    translator.save(tmp_path / "protected")
+    with pytest.warns(UserWarning, match="protect is left out"):
+        other = hugging_face(tmp_path / "protected", tmp_path / "other")
+    assert (other / "generation_config.json").read_bytes() == (
+        out / "generation_config.json"
+    ).read_bytes()
+
+
+def test_bad_input(saved, tmp_path, randomize):
+    own = saved("pre_norm")
     out = hugging_face(own, tmp_path / "out")
     with pytest.raises(FileExistsError, match="out exists: choose another"):
         hugging_face(own, out)
     hugging_face(own, out, overwrite=True)
     with pytest.raises(ValueError, match="is not a saved translator"):
         hugging_face(tmp_path / "none", tmp_path / "other")
-    saved = Translator.load(own)
-    config = saved.model.config.to_dict() | dict(positions="learned", share_embeddings=False)
+    translator = Translator.load(own)
+    config = translator.model.config.to_dict() | dict(positions="learned", share_embeddings=False)
     model = randomize(Transformer(TransformerConfig.from_dict(config)))
-    Translator(model, saved.tokenizer).save(tmp_path / "learned")
+    Translator(model, translator.tokenizer).save(tmp_path / "learned")
     with pytest.raises(ValueError, match=r"cannot be written as a Hugging Face checkpoint. marian"):
         hugging_face(tmp_path / "learned", tmp_path / "other")
     for name, value in dict(diversity_rate=0.5, max_extra_length=7, shortlist=True).items():
-        saved.search = {name: value}
-        saved.save(tmp_path / name)
+        translator.search = {name: value}
+        translator.save(tmp_path / name)
         message = f"{name} must be .*, for `transformers` does not have it, got {value}"
         with pytest.raises(ValueError, match=message):
             hugging_face(tmp_path / name, tmp_path / "other")
