@@ -63,12 +63,6 @@ def start(files, output, *further, processes=1, tensorboard=False):
     )
 
 
-def finish(process):
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output
-    return output
-
-
 def train_here(files, output, *further):
     """The same training in this process."""
     own = {f"{name}_files": [files / f"{name}.tsv"] for name in ("train", "validation", "test")}
