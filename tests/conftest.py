@@ -66,10 +66,10 @@ def pytest_ignore_collect(collection_path):
 
 
 # Slow files come first: at the end one process would run them while the other has nothing to do.
-# Those of faults are the first of all: they fork, which takes longer the larger a process has grown.
+# Those of faults are the first of all: to fork takes longer the larger a process has grown.
 _SLOW = (
-    "faults", "export", "training", "docs", "cli", "translate", "language", "pretrained", "saved", "speech",
-    "tasks", "running", "callbacks",
+    "faults", "export", "training", "docs", "cli", "translate", "language", "pretrained", "saved",
+    "speech", "tasks", "running", "callbacks",
 )  # fmt: skip
 
 

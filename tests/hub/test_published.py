@@ -65,7 +65,7 @@ def test_perplexity(pair):
     theirs, ours = pair
     with gzip.open(DATA / "wikitext-2" / "valid.txt.gz", "rt", encoding="utf-8") as file:
         text = file.read(3000)
-    ids = np.array(ours.tokenizer.encode([text]))[:, :512]
+    ids = np.array(ours.tokenizer.encode([text]))[:, :256]
     with torch.no_grad():
         expected = theirs(torch.tensor(ids)).logits
     logits = ops.convert_to_numpy(ours.model({"token_ids": ids.astype("int32")}))

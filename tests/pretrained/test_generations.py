@@ -12,7 +12,7 @@ import os
 import numpy as np
 import pytest
 
-from tests.backends import BACKEND
+from tests.backends import BACKEND, EVERY_CASE_ASKED
 from tests.pretrained.generations import (
     FAMILIES,
     TEXTS,
@@ -27,7 +27,7 @@ from tests.pretrained.generations import (
 )
 
 COUNT = int(os.environ.get("KT_GENERATIONS", 0))
-EACH = -(-COUNT // len(FAMILIES)) if COUNT else 2 if BACKEND == "torch" else 1
+EACH = -(-COUNT // len(FAMILIES)) if COUNT else 2 if EVERY_CASE_ASKED else 1
 SOME = FAMILIES if COUNT or BACKEND == "torch" else ("bart", "llama", "whisper")
 outcomes = collections.Counter()
 tokens = collections.Counter()

@@ -18,7 +18,7 @@ from keras_transformer.hub.hugging_face_checkpoint import Checkpoint, read_model
 from keras_transformer.language.prompts import left_padded
 from keras_transformer.running.search_functions import generation_function, translation_function
 from keras_transformer.search import Generation, Search
-from tests.backends import cases
+from tests.backends import sample
 
 
 def edit(folder, change):
@@ -182,7 +182,7 @@ class EncoderDecoderParity:
         np.testing.assert_allclose(memory[mask], encoded[mask], atol=1e-4, rtol=1e-4)
 
     @pytest.mark.parametrize(
-        "beam_size,length_penalty", cases([(1, 0.0), (4, 1.0), (3, 2.0)], (3, 2.0))
+        "beam_size,length_penalty", sample([(1, 0.0), (4, 1.0), (3, 2.0)], (3, 2.0))
     )
     def test_generation(self, pair, beam_size, length_penalty):
         theirs, folder, ours = pair
