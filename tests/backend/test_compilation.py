@@ -1,6 +1,7 @@
 """Compilation and random state on the backend in use."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -168,19 +169,26 @@ def run_jax(home, factors=(2,), count=1, **variables):
     return [output.split() for output, _ in results], "".join(errors for _, errors in results)
 
 
-@pytest.mark.skipif(BACKEND != "jax", reason="the others compile nothing that is kept")
-def test_what_jax_compiles_is_kept(tmp_path):
-    _, warnings = run_jax(tmp_path, count=2)  # both write
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder of caches into which two processes wrote at once."""
+    folder = tmp_path_factory.mktemp("home")
+    _, warnings = run_jax(folder, (2, 3), count=2)
     assert "compilation cache" not in warnings
-    kept = list(tmp_path.glob("keras_transformer/jax/*-cache"))
-    ((hits, folder, most),), warnings = run_jax(tmp_path)
-    assert int(hits) == len(kept) > 0 and "compilation cache" not in warnings
-    assert folder == str(tmp_path / "keras_transformer" / "jax") and most == str(MOST_CACHED)
+    return folder
 
 
 @pytest.mark.skipif(BACKEND != "jax", reason="the others compile nothing that is kept")
-def test_the_cache_of_jax_is_bounded_and_repaired(tmp_path):
-    run_jax(tmp_path, (2, 3))
+def test_what_jax_compiles_is_kept(home):
+    kept = list(home.glob("keras_transformer/jax/*-cache"))
+    ((hits, folder, most),), warnings = run_jax(home, (2, 3))
+    assert int(hits) == len(kept) > 0 and "compilation cache" not in warnings
+    assert folder == str(home / "keras_transformer" / "jax") and most == str(MOST_CACHED)
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="the others compile nothing that is kept")
+def test_the_cache_of_jax_is_bounded_and_repaired(home, tmp_path):
+    shutil.copytree(home, tmp_path, dirs_exist_ok=True)
     partial, *others = tmp_path.glob("keras_transformer/jax/*-cache")
     most = sum(x.stat().st_size for x in (partial, *others)) + 100
     partial.write_bytes(b"")  # its process was killed
