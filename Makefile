@@ -1,7 +1,7 @@
 # make demo          train, measure, export and use a translator
 # make check         lint and the fast tests on PyTorch; two minutes
 # make test          lint, documentation, and the tests under PyTorch, JAX and TensorFlow;
-#                    KT_EVERY_CASE=1 make test runs all cases under JAX and TensorFlow, too
+#                    KT_EVERY_CASE=1 make test runs all cases of each test
 # make test-jax      the tests under one backend (also test-tensorflow, test-torch)
 # make published     install packages with published weights (tests/published.txt, 310 MB); their tests
 #                    are skipped without them

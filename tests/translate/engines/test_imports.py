@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.backends import BACKEND
 
 ROOT = Path(__file__).parents[3]
@@ -23,6 +25,7 @@ finally:
     print(*sorted({PACKAGES} & {{*sys.modules}}), file=sys.stderr)
 """
 TEXT = "a b"
+OTHERS = pytest.mark.once("the engine imports no backend of Keras, whichever is chosen")
 
 
 def imported(*arguments):
@@ -34,15 +37,18 @@ def imported(*arguments):
     return {*done.stderr.splitlines()[-1].split()}
 
 
+@OTHERS
 def test_ctranslate2_with_a_converted_model(folder, theirs):
     expected = {"ctranslate2", "numpy", "sentencepiece"}
     assert imported(folder, "--engine", "ctranslate2") == expected
 
 
+@OTHERS
 def test_onnx_graphs(onnx_folder):
     assert imported(onnx_folder) == {"numpy", "onnxruntime", "sentencepiece"}
 
 
+@OTHERS
 def test_a_saved_model(saved_model):
     assert imported(saved_model) <= {"h5py", "numpy", "sentencepiece", "tensorflow"}
 
