@@ -62,8 +62,8 @@ def test_spoken_digits(pair):
     transcriber = pair[1]
     assert transcriber.hearing.is_multilingual and len(transcriber.languages) == 99
     assert transcriber.tokenizer.vocab_size == 51_865  # with the tokens of times
-    (text,) = check(pair, [(spoken("314159"), "314159")])
-    assert "".join(filter(str.isdigit, text)) == "314159"
+    (text,) = check(pair, [(spoken("314"), "314")])
+    assert "".join(filter(str.isdigit, text)) == "314"
 
 
 @pytest.mark.once("digits are heard under each")
