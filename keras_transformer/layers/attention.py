@@ -59,7 +59,8 @@ class MultiHeadAttention(CachedAttentionMixin, LinearAttentionMixin):
 
     Self-attention makes queries, keys and values in one fused projection. Cross-attention makes
     keys and values in one projection of the memory. The module `head_groups` describes the order of
-    columns. Of the base classes, one computes the steps of a search, the other linear attention.
+    columns. The base classes compute what the paper's training does not need: the steps of a
+    search, and linear attention.
 
     Args:
         num_heads: N; must divide the width of the query, unless `head_dim` is given.
@@ -78,7 +79,7 @@ class MultiHeadAttention(CachedAttentionMixin, LinearAttentionMixin):
         cache: The cache that an earlier call returned; None in training. Self-attention writes the
             new keys and values into it, cross-attention uses it instead of `memory`.
         index: Place, that is, index along the axis S of a self-attention cache, at which the keys
-            of the first query are written. `CachedAttentionMixin` has more on `cache` and `index`.
+            of the first query are written. `layers.cached_attention` has more on both.
 
     Returns:
         The output (B, T, D) and the cache `{"key", "value"}`, each (B, G, S, H); with a kernel, the
