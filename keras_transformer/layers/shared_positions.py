@@ -82,22 +82,21 @@ class SharedPositionsMixin(Layer):
 
         The arguments are those of `Decoder`. A bias is the same for all beams.
         """
-        biases = rotations = [None] * self.num_layers
-        if not (self.rotaries or self.has_relative_bias):
-            return biases, rotations
-        length = quick.shape(x)[1] // beam_size if beam_size > 1 else quick.shape(x)[1]
-        steps = quick.arange(length, dtype="int32")
-        queries = steps if isinstance(index, int) and index == 0 else index + steps
+        biases = [None] * self.num_layers
+        needs_positions = self.rotaries and positions is None
+        if self.has_relative_bias or needs_positions:
+            length = quick.shape(x)[1] // beam_size if beam_size > 1 else quick.shape(x)[1]
+            steps = quick.arange(length, dtype="int32")
+            queries = steps if isinstance(index, int) and index == 0 else index + steps
         if self.has_relative_bias:
             keys = steps
             if cache is not None:
                 places = cache_places(cache[0]["self"]["key"], (index + length) * beam_size)
                 keys = quick.arange(places // beam_size, dtype="int32")
             biases = self._relative_biases(queries, _for_beams(keys, beam_size))
-        if self.rotaries:
-            positions = _for_beams(queries, beam_size) if positions is None else positions
-            rotations = self._rotations(positions, lengths)
-        return biases, rotations
+        if needs_positions:
+            positions = _for_beams(queries, beam_size)
+        return biases, self._rotations(positions, lengths)
 
     def _relative_biases(self, queries, keys):
         """Return the bias of each block; a shared one is computed once."""
