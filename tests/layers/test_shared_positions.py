@@ -33,9 +33,9 @@ def test_the_beams_of_a_position_have_one_position(options):
     (bias, _), (rotation, _) = map(numpy_tree, apart)
     (shared, _), (repeated, _) = map(numpy_tree, together)
     if bias is not None:  # of three queries and the keys of all beams
-        np.testing.assert_array_equal(shared, np.repeat(bias, 2, axis=-1))
+        np.testing.assert_allclose(shared, np.repeat(bias, 2, axis=-1), rtol=1e-6)
     else:
-        np.testing.assert_array_equal(repeated, np.repeat(rotation, 2, axis=-2))
+        np.testing.assert_allclose(repeated, np.repeat(rotation, 2, axis=-2), rtol=1e-6)
 
 
 def numpy_tree(values):
