@@ -1,7 +1,7 @@
 """Scaled dot-product attention (Vaswani et al. 2017, equation 1).
 
-`attention_weights` is the formula, `attention` its product with the values by the fastest kernel.
-`layers.dot_product_attention` returns both by the formula.
+`attention_weights` is the formula; `attention` computes its product with the values by the fastest
+kernel. `layers.dot_product_attention` computes both by the formula.
 """
 
 from __future__ import annotations
@@ -26,6 +26,35 @@ elif BACKEND == "torch":
 
 LONG = 2048 * 2048  # weights per head from which attention is computed in chunks
 MANY_WINDOWS = 4  # windows per sequence from which chunks outside the window are skipped
+
+
+def attention_weights(
+    query_BNTH: Any,
+    key_BNSH: Any,
+    mask: Any = None,
+    bias: Any = None,
+    soft_cap: float | None = None,
+) -> Any:
+    """Return softmax(Q K^T / sqrt(H) + bias), (B, N, T, S); rows sum to 1.
+
+    With a `soft_cap` c the scaled products x are replaced by c tanh(x / c), before the bias. If a
+    query may attend to no key, all its weights are equal.
+    """
+    scale = query_BNTH.shape[-1] ** -0.5
+    logits_BNTS = ops.matmul(query_BNTH * scale, ops.transpose(key_BNSH, (0, 1, 3, 2)))
+    if soft_cap is not None:
+        logits_BNTS = ops.tanh(logits_BNTS / soft_cap) * soft_cap
+    for term in (bias, None if mask is None or _is_boolean(mask) else mask):
+        if term is not None:
+            # Subtracted, because TensorFlow 2.21 with oneDNN fuses a product and a sum in a graph,
+            # which fails at some sizes ("Retval[0] does not have value", or no output at all).
+            logits_BNTS = logits_BNTS - ops.negative(ops.cast(term, logits_BNTS.dtype))
+    if mask is not None and _is_boolean(mask):
+        lowest = ops.cast(_lowest(logits_BNTS.dtype), logits_BNTS.dtype)
+        logits_BNTS = ops.where(mask, logits_BNTS, lowest)
+    if BACKEND != "torch" and logits_BNTS.shape[-1] == 1:
+        return ops.ones_like(logits_BNTS)  # Keras warns of a softmax over one number
+    return quick.softmax(logits_BNTS, axis=-1)
 
 
 def attention(
@@ -99,35 +128,6 @@ def masked_by(pattern: Pattern, query_BNTH: Any, key_BNSH: Any, mask: Any = None
     if _is_boolean(mask):
         return allowed & mask
     return quick.where(allowed, mask, quick.cast(_lowest(mask.dtype), mask.dtype))
-
-
-def attention_weights(
-    query_BNTH: Any,
-    key_BNSH: Any,
-    mask: Any = None,
-    bias: Any = None,
-    soft_cap: float | None = None,
-) -> Any:
-    """Return softmax(Q K^T / sqrt(H) + bias), (B, N, T, S); rows sum to 1.
-
-    With a `soft_cap` c the scaled products x are replaced by c tanh(x / c), before the bias. If a
-    query may attend to no key, all its weights are equal.
-    """
-    scale = query_BNTH.shape[-1] ** -0.5
-    logits_BNTS = ops.matmul(query_BNTH * scale, ops.transpose(key_BNSH, (0, 1, 3, 2)))
-    if soft_cap is not None:
-        logits_BNTS = ops.tanh(logits_BNTS / soft_cap) * soft_cap
-    for term in (bias, None if mask is None or _is_boolean(mask) else mask):
-        if term is not None:
-            # Subtracted, because TensorFlow 2.21 with oneDNN fuses a product and a sum in a graph,
-            # which fails at some sizes ("Retval[0] does not have value", or no output at all).
-            logits_BNTS = logits_BNTS - ops.negative(ops.cast(term, logits_BNTS.dtype))
-    if mask is not None and _is_boolean(mask):
-        lowest = ops.cast(_lowest(logits_BNTS.dtype), logits_BNTS.dtype)
-        logits_BNTS = ops.where(mask, logits_BNTS, lowest)
-    if BACKEND != "torch" and logits_BNTS.shape[-1] == 1:
-        return ops.ones_like(logits_BNTS)  # Keras warns of a softmax over one number
-    return quick.softmax(logits_BNTS, axis=-1)
 
 
 def mask_bias(mask: Any, dtype: Any) -> Any:

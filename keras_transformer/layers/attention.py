@@ -14,20 +14,15 @@ import keras
 
 from keras_transformer.backend import (
     Pattern,
-    attend_cache,
     attention,
     attention_weights,
-    is_by_row,
     masked_by,
-    minimum,
-    model_axis,
-    most_filled,
     quick,
-    write_cache,
 )
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.block_options import AttentionOptions
-from keras_transformer.layers.head_groups import FusedDense, scaled_queries
+from keras_transformer.layers.cached_attention import CachedAttentionMixin
+from keras_transformer.layers.head_groups import FusedDense, check_model_axis, scaled_queries
 from keras_transformer.layers.linear_attention import LinearAttentionMixin
 from keras_transformer.layers.recording import is_recorded, record
 from keras_transformer.layers.residual import normalization
@@ -59,11 +54,13 @@ def dot_product_attention(
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class MultiHeadAttention(LinearAttentionMixin):
+class MultiHeadAttention(CachedAttentionMixin, LinearAttentionMixin):
     """MultiHead(Q, K, V) = Concat(head_1 ... head_N) W^O (section 3.2.2).
 
     Self-attention makes queries, keys and values in one fused projection. Cross-attention makes
-    keys and values in one projection of the memory. `FusedDense` describes the order of columns.
+    keys and values in one projection of the memory. The module `head_groups` describes the order of
+    columns. The base classes compute what the paper's training does not need: the steps of a
+    search, and linear attention.
 
     Args:
         num_heads: N; must divide the width of the query, unless `head_dim` is given.
@@ -76,24 +73,17 @@ class MultiHeadAttention(LinearAttentionMixin):
         memory: (B, S, E), the sequence that cross-attention attends to; not needed with a `cache`.
         attention_mask: Boolean, True = attend, or the output of `mask_bias` for it; broadcasts to
             (B, N, T, S). It is combined with `causal` and the window. With a self-attention cache
-            it replaces both and covers all places of the cache, see `index`; None lets each query
-            attend to all places up to its own.
+            it replaces both.
         bias: Added to the scaled products, broadcasts to (B, N, T, S).
         rotation: Output of `Rotary` for the query's positions; queries and keys are rotated by it.
-        cache: The cache that an earlier call returned. Self-attention writes the new keys and
-            values into it at `index`; with a window, the T queries must be the beams of one
-            position, and are written at `index` modulo T times the window. Cross-attention uses
-            the cache instead of `memory`; the T queries may be the beams of one sentence, which
-            share its keys and values.
-        index: Place of the first query in a self-attention cache: a number, or a tensor (B,) with
-            one for each row. With K beams, position s has the places s K to s K + K - 1, one for
-            each beam. With a tensor the cache is no ring, even with a window, and
-            `attention_mask` alone decides which places are visible.
+        cache: The cache that an earlier call returned; None in training. Self-attention writes the
+            new keys and values into it, cross-attention uses it instead of `memory`.
+        index: Place, that is, index along the axis S of a self-attention cache, at which the keys
+            of the first query are written. `layers.cached_attention` has more on both.
 
     Returns:
-        The output (B, T, D) and the cache `{"key", "value"}`, each (B, G, S, H). With a kernel the
-        cache is `{"state"}`, (B, N, F, H + 1); in steps of self-attention it holds one state for
-        each of the T beams, (B, T, N, F, H + 1), and masks and `index` are ignored.
+        The output (B, T, D) and the cache `{"key", "value"}`, each (B, G, S, H); with a kernel, the
+        cache of `LinearAttentionMixin`.
 
     Raises:
         ValueError: If `AttentionOptions` refuses an option; if D is not divisible by `num_heads`
@@ -131,7 +121,7 @@ class MultiHeadAttention(LinearAttentionMixin):
                 f"num_heads must divide the width of the query, got num_heads={self.num_heads} "
                 f"and a width of {d_model}"
             )
-        self._check_model_axis()
+        check_model_axis(num_heads=self.num_heads, num_kv_heads=self.options.num_kv_heads)
         self.head_dim = head_dim or d_model // self.num_heads
         width, group_size = self.num_heads * self.head_dim, self.num_heads // self.num_kv_heads
         kv = (self.num_kv_heads,) * 2
@@ -159,15 +149,6 @@ class MultiHeadAttention(LinearAttentionMixin):
             for norm in (self.query_norm, self.key_norm):
                 norm.build((None, None, None, self.head_dim))
 
-    def _check_model_axis(self):
-        size = model_axis()
-        if self.num_kv_heads % size:
-            name = "num_kv_heads" if self.options.num_kv_heads else "num_heads"
-            raise ValueError(
-                f"{name} must be a multiple of {size}, the devices along the model axis of the "
-                f"distribution, got {self.num_kv_heads}"
-            )
-
     def _options(self, name, queries=0, others=1):
         """Return the arguments of a projection.
 
@@ -194,15 +175,14 @@ class MultiHeadAttention(LinearAttentionMixin):
         cache: dict[str, Any] | None = None,
         index: Any = None,
     ) -> tuple[Any, dict[str, Any]]:
-        if self.options.kernel:
+        if self.options.kernel:  # linear attention
             return self._by_kernel(query, memory, attention_mask, bias, rotation, cache)
-        if cache is not None:
+        if cache is not None:  # a step of a search
             return self._step(query, memory, attention_mask, bias, rotation, cache, index)
-        # From here on, training and prefill: there is no earlier cache.
         if self.cross_attention:
-            query_BNTH, cache = self._cross(query, memory, None)
+            query_BNTH, cache = self._cross(query, memory)
         else:
-            query_BNTH, cache = self._self(query, memory, rotation, None, None)
+            query_BNTH, cache = self._self(query, memory, rotation)
         key_BNSH, value_BNSH = self._for_each_head(cache)
         cap = self.options.soft_cap
         if is_recorded(self.path):
@@ -217,70 +197,19 @@ class MultiHeadAttention(LinearAttentionMixin):
             )
         return self._output(attended_BNTH, query), cache
 
-    def _step(self, query, memory, attention_mask, bias, rotation, cache, index):
-        """Attend with a cache; the queries are new positions, or the beams of one position."""
-        length, cap = query.shape[1], self.options.soft_cap
-        if self.cross_attention:
-            query_BNTH, cache = self._cross(query, memory, cache)
-            attended_BNTH = attention(
-                query_BNTH, *self._for_each_head(cache), attention_mask, bias, soft_cap=cap
-            )
-            return self._output(attended_BNTH, query), cache
-        if is_by_row(index):  # no ring: the mask also hides what is outside the window
-            filled = most_filled(cache["key"], index, quick.shape(query)[1])
-        elif self.pattern.window:
-            places = self.pattern.window * length
-            index, filled = index % places, minimum(index + length, places)
-        else:
-            filled = index + length
-        query_BNTH, cache = self._self(query, memory, rotation, cache, index)
-        options = dict(filled=filled, queries=length, soft_cap=cap)
-        if length == 1 and self.num_kv_heads < self.num_heads and bias is None:
-            # Query heads that share a key head form one axis, so that no keys are repeated.
-            rows, _, _, head_dim = quick.shape(query_BNTH)
-            group_size = self.num_heads // self.num_kv_heads
-            grouped = quick.reshape(query_BNTH, (rows, self.num_kv_heads, group_size, head_dim))
-            attended_BNTH = attend_cache(
-                grouped, cache["key"], cache["value"], attention_mask, None, **options
-            )
-            attended_BNTH = quick.reshape(attended_BNTH, (rows, self.num_heads, 1, head_dim))
-        else:
-            attended_BNTH = attend_cache(
-                query_BNTH, *self._for_each_head(cache), attention_mask, bias, **options
-            )
-        return self._output(attended_BNTH, query), cache
-
-    def _for_each_head(self, cache: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Return keys and values (B, N, S, H): each of the G heads repeated for its query heads."""
-        group_size = self.num_heads // self.num_kv_heads
-        pair = cache["key"], cache["value"]
-        return pair if group_size == 1 else tuple(quick.repeat(x, group_size, axis=1) for x in pair)
-
-    def _output(self, attended_BNTH, query):
-        attended_BTNH = quick.transpose(attended_BNTH, (0, 2, 1, 3))
-        rows, length = quick.shape(query)[:2]
-        width = self.num_heads * attended_BNTH.shape[-1]
-        return self.output_projection(quick.reshape(attended_BTNH, (rows, length, width)))
-
-    def _self(self, query, memory, rotation, cache, index):
-        """Return queries (B, N, T, H), and the new keys and values, or a cache with them."""
+    def _self(self, query, memory, rotation):
+        """Return queries (B, N, T, H), and their keys and values (B, G, T, H)."""
         if memory is not None:
             raise ValueError("memory must be None in self-attention (cross_attention=False)")
         rows = quick.shape(query)[0]
-        query_BNTH, key_BNTH, value_BNTH = self._split(self.query_key_value, query, rows)
+        query_BNTH, key_BNSH, value_BNSH = self._split(self.query_key_value, query, rows)
         if self.query_norm and self.key_norm:
-            query_BNTH, key_BNTH = self.query_norm(query_BNTH), self.key_norm(key_BNTH)
+            query_BNTH, key_BNSH = self.query_norm(query_BNTH), self.key_norm(key_BNSH)
         if rotation is not None:
-            query_BNTH, key_BNTH = rotate(query_BNTH, rotation), rotate(key_BNTH, rotation)
-        query_BNTH = self._rescaled(query_BNTH)
-        if cache is None:
-            return query_BNTH, {"key": key_BNTH, "value": value_BNTH}
-        return query_BNTH, {
-            name: write_cache(cache[name], x, index, rolling=bool(self.pattern.window))
-            for name, x in (("key", key_BNTH), ("value", value_BNTH))
-        }
+            query_BNTH, key_BNSH = rotate(query_BNTH, rotation), rotate(key_BNSH, rotation)
+        return self._rescaled(query_BNTH), {"key": key_BNSH, "value": value_BNSH}
 
-    def _cross(self, query, memory, cache):
+    def _cross(self, query, memory, cache=None):
         """Return queries (B, N, T, H), and the keys and values of the memory, or the cache."""
         if cache is None:
             if memory is None:
@@ -295,19 +224,11 @@ class MultiHeadAttention(LinearAttentionMixin):
         query_BNTH = self.query_norm(query_BNTH) if self.query_norm else query_BNTH
         return self._rescaled(query_BNTH), cache
 
-    def _rescaled(self, query_BNTH):
-        """Return the queries times sqrt(H) `query_scale`.
-
-        Attention divides the products by sqrt(H), so `query_scale` remains.
-        """
-        factor = (self.options.query_scale or self.head_dim**-0.5) * self.head_dim**0.5
-        return query_BNTH if math.isclose(factor, 1.0) else query_BNTH * factor
-
     def _split(self, fused, x, rows):
         """Return the heads (B, N or G, T, H) of each projection that a `FusedDense` joins.
 
-        `head_groups` describes the order of its columns; C of them belong to a key/value head. With
-        N = G, the C = 3 H columns of a head are its query, its key and its value.
+        A head group has C columns. Without shared heads (N = G) a group is one head: its query, its
+        key and its value, C = 3 H, or in cross-attention its key and its value, C = 2 H.
         """
         shares = [heads // self.num_kv_heads for heads in fused.heads]
         ends = [share * self.head_dim for share in itertools.accumulate(shares)]
@@ -320,6 +241,27 @@ class MultiHeadAttention(LinearAttentionMixin):
         if x.shape[2:] != (num_heads, self.head_dim):
             x = quick.reshape(x, (rows, -1, num_heads, self.head_dim))
         return quick.transpose(x, (0, 2, 1, 3))
+
+    def _rescaled(self, query_BNTH):
+        """Return the queries times sqrt(H) `query_scale`.
+
+        Attention divides the products by sqrt(H), so `query_scale` remains.
+        """
+        factor = (self.options.query_scale or self.head_dim**-0.5) * self.head_dim**0.5
+        return query_BNTH if math.isclose(factor, 1.0) else query_BNTH * factor
+
+    def _for_each_head(self, cache: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Return keys and values (B, N, S, H): each of the G heads repeated for its query heads."""
+        group_size = self.num_heads // self.num_kv_heads
+        pair = cache["key"], cache["value"]
+        return pair if group_size == 1 else tuple(quick.repeat(x, group_size, axis=1) for x in pair)
+
+    def _output(self, attended_BNTH, query):
+        """Return the concatenated heads times W^O, (B, T, D)."""
+        attended_BTNH = quick.transpose(attended_BNTH, (0, 2, 1, 3))
+        rows, length = quick.shape(query)[:2]
+        width = self.num_heads * attended_BNTH.shape[-1]
+        return self.output_projection(quick.reshape(attended_BTNH, (rows, length, width)))
 
     def get_config(self) -> dict[str, Any]:
         settings = {"cross_attention": self.cross_attention, "causal": self.pattern.causal}

@@ -1,7 +1,9 @@
 """Options of blocks: each is declared, documented, validated and serialized here only.
 
 A layer takes them as keyword arguments and keeps them in `options`. A stack passes all of them to
-its blocks, and a block passes to each sub-layer those that the sub-layer's class declares.
+its blocks, and a block passes to each sub-layer those that the sub-layer's class declares. The
+paper's model sets six, the first of each class: `d_ff`, `activation`; `norm_first`, `dropout`,
+`epsilon`; `num_heads`. The others are for later models and keep their defaults there.
 """
 
 from __future__ import annotations
@@ -54,6 +56,51 @@ class Options:
 
     def __post_init__(self):
         pass  # each subclass checks its own fields after `super().__post_init__()`
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedForwardOptions(Options):
+    """Options of `FeedForward`.
+
+    Args:
+        d_ff: Width of the hidden layer.
+        activation: Activation of the hidden layer, a Keras name or "gelu_tanh".
+        gated: Whether the hidden layer is multiplied by a gate, see `FeedForward`.
+        use_bias: Whether the projections add a bias.
+    """
+
+    d_ff: int
+    activation: str = "relu"
+    gated: bool = False
+    use_bias: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddNormOptions(Options):
+    """Options of `AddNorm`.
+
+    Args:
+        norm_first: False is post-norm, as in the paper; True is pre-norm.
+        dropout: Dropout rate in [0, 1) on the output of each sub-layer.
+        epsilon: Epsilon of the norm.
+        norm: Kind of norm, "layer" or "rms".
+        norm_output: Whether the output of the sub-layer is normalized, too, before it is added
+            (Gemma 2); needs `norm_first`.
+
+    Raises:
+        ValueError: If `norm_output` is set without `norm_first`.
+    """
+
+    norm_first: bool = False
+    dropout: float = 0.0
+    epsilon: float = 1e-6
+    norm: str = "layer"
+    norm_output: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        is_possible = self.norm_first or not self.norm_output
+        require(is_possible, "norm_output", self.norm_output, "False without norm_first")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,51 +180,6 @@ class AttentionOptions(Options):
             raise ValueError(
                 f"num_kv_heads must divide num_heads={self.num_heads}, got {self.num_kv_heads}"
             )
-
-
-@dataclass(frozen=True, kw_only=True)
-class FeedForwardOptions(Options):
-    """Options of `FeedForward`.
-
-    Args:
-        d_ff: Width of the hidden layer.
-        activation: Activation of the hidden layer, a Keras name or "gelu_tanh".
-        gated: Whether the hidden layer is multiplied by a gate, see `FeedForward`.
-        use_bias: Whether the projections add a bias.
-    """
-
-    d_ff: int
-    activation: str = "relu"
-    gated: bool = False
-    use_bias: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class AddNormOptions(Options):
-    """Options of `AddNorm`.
-
-    Args:
-        norm_first: False is post-norm, as in the paper; True is pre-norm.
-        dropout: Dropout rate in [0, 1) on the output of each sub-layer.
-        norm: Kind of norm, "layer" or "rms".
-        epsilon: Epsilon of the norm.
-        norm_output: Whether the output of the sub-layer is normalized, too, before it is added
-            (Gemma 2); needs `norm_first`.
-
-    Raises:
-        ValueError: If `norm_output` is set without `norm_first`.
-    """
-
-    norm_first: bool = False
-    dropout: float = 0.0
-    norm: str = "layer"
-    epsilon: float = 1e-6
-    norm_output: bool = False
-
-    def __post_init__(self):
-        super().__post_init__()
-        is_possible = self.norm_first or not self.norm_output
-        require(is_possible, "norm_output", self.norm_output, "False without norm_first")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,6 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import cache_places, quick
 from keras_transformer.config import RECURRENCES, require
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.block_options import (
@@ -18,7 +17,8 @@ from keras_transformer.layers.block_options import (
 )
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.layer import Layer
-from keras_transformer.layers.linear_attention import num_features
+from keras_transformer.layers.output_specs import DecoderSpecMixin
+from keras_transformer.layers.recording import aligning_layer
 from keras_transformer.layers.residual import AddNorm
 from keras_transformer.layers.ssru import SSRU
 from keras_transformer.layers.stack import Stack
@@ -72,22 +72,14 @@ class DecoderBlock(Layer):
         block_options = self.options_class.pop_from(options, num_heads=num_heads, d_ff=d_ff)
         super().__init__(**options)
         self.options, policy = block_options, self.dtype_policy
-        attention, add_norm = (
-            block_options.part(AttentionOptions),
-            block_options.part(AddNormOptions),
-        )
+        attention = block_options.part(AttentionOptions)
+        add_norm = block_options.part(AddNormOptions)
         self.self_attention: Any = None
-        self.recurrence: Any = None
-        if recurrence is None:
+        self.recurrence = self._new_recurrence(recurrence)
+        if not self.recurrence:
             self.self_attention = MultiHeadAttention(
                 **attention, causal=True, dtype=policy, name="self_attention"
             )
-        else:
-            accepted = f"one of {RECURRENCES} or None"
-            require(recurrence in RECURRENCES, "recurrence", recurrence, accepted)
-            window = block_options.window
-            require(window is None, "window", window, f"None with recurrence={recurrence!r}")
-            self.recurrence = SSRU(dtype=policy, name="recurrence")
         name = "recurrence_norm" if recurrence else "self_attention_norm"
         self.self_attention_norm = AddNorm(**add_norm, dtype=policy, name=name)
         self.cross_attention = None
@@ -103,6 +95,15 @@ class DecoderBlock(Layer):
             **block_options.part(FeedForwardOptions), dtype=policy, name="feed_forward"
         )
         self.feed_forward_norm = AddNorm(**add_norm, dtype=policy, name="feed_forward_norm")
+
+    def _new_recurrence(self, kind):
+        """Return the layer in place of the self-attention, or None."""
+        if kind is None:
+            return None
+        require(kind in RECURRENCES, "recurrence", kind, f"one of {RECURRENCES} or None")
+        window = self.options.window
+        require(window is None, "window", window, f"None with recurrence={kind!r}")
+        return SSRU(dtype=self.dtype_policy, name="recurrence")
 
     def build(self, x_shape: Any, memory_shape: Any = None) -> None:
         (self.recurrence or self.self_attention).build(x_shape)
@@ -154,23 +155,16 @@ class DecoderBlock(Layer):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Decoder(Stack):
+class Decoder(DecoderSpecMixin, Stack):
     """A stack of `DecoderBlock`s, with a final norm if the blocks are pre-norm.
 
     Args:
         num_layers: Number of blocks.
         num_heads: Number of attention heads per block.
         d_ff: Width inside the feed-forward.
-        cross_attention: Whether the blocks have cross-attention.
-        recurrence: See `DecoderBlock`; needs `relative_positions` and `rotary` to be None.
-        relative_positions: Number of buckets and maximum distance of a `RelativeBias` that all
-            blocks share in their self-attention; None: no such bias.
-        relative_by_layer: Whether each block has a `RelativeBias` of its own (UMT5).
-        rotary: Arguments of a `Rotary` that all blocks share in their self-attention; None: no
-            rotary positions.
-        by_layer: Options that differ between blocks, see `Stack`.
-        layer_drop: Probability that a block is skipped in a training step, see `Stack`.
-        options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
+        cross_attention, recurrence: See `DecoderBlock`; with a recurrence, `relative_positions` and
+            `rotary` must be None.
+        options: Other arguments of `Stack`.
 
     Call arguments:
         x: (B, T, D).
@@ -204,7 +198,7 @@ class Decoder(Stack):
         self.cross_attention, self.recurrence = cross_attention, recurrence
         settings = dict(cross_attention=cross_attention, recurrence=recurrence)
         self.blocks = self._new_blocks(DecoderBlock, num_layers, **settings)
-        self._add_positions_and_norm(bidirectional=False)
+        self._add_norm_and_positions(bidirectional=False)
         has_positions = self.rotaries or self.has_relative_bias
         accepted = "None with relative_positions or rotary"
         require(not (recurrence and has_positions), "recurrence", recurrence, accepted)
@@ -231,19 +225,14 @@ class Decoder(Stack):
         training: bool = False,
     ) -> tuple[Any, list[dict[str, Any]]]:
         shared = dict(memory=memory, cross_attention_mask=cross_attention_mask)
-        if self.rotaries and positions is None:
-            positions = self._positions_of(x, index, beam_size)
         masks = attention_mask
         if not isinstance(masks, list):
             masks = [attention_mask] * self.num_layers
-        of_blocks = zip(
-            self.blocks,
-            cache or [None] * self.num_layers,
-            masks,
-            self._biases(x, cache, index, beam_size),
-            self._rotations(positions, lengths),
-            strict=True,
+        old_caches = cache or [None] * self.num_layers
+        positions_of_blocks = self._biases_and_rotations(  # the paper's: all None
+            x, positions, lengths, cache, index, beam_size
         )
+        of_blocks = zip(self.blocks, old_caches, masks, *positions_of_blocks, strict=True)
         caches = []
         for block, block_cache, mask, bias, rotation in of_blocks:
             options = dict(attention_mask=mask, bias=bias, rotation=rotation, **shared)
@@ -256,65 +245,6 @@ class Decoder(Stack):
             caches.append(new_cache)
         return (self.norm(x) if self.norm else x), caches
 
-    def _biases(self, x, cache, index, beam_size):
-        """Return the bias of each block, (1, N, T, S) or None; it is the same for all beams."""
-        if not self.has_relative_bias:
-            return [None] * self.num_layers
-        length = quick.shape(x)[1] // beam_size
-        num_keys = length
-        if cache is not None:
-            room = cache_places(cache[0]["self"]["key"], (index + length) * beam_size)
-            num_keys = room // beam_size
-        queries = index + quick.arange(length, dtype="int32")
-        keys = quick.arange(num_keys, dtype="int32")
-        if beam_size > 1:
-            # Beams are decoded one position at a time; the bias is the same for all of them.
-            keys = quick.repeat(keys, beam_size, axis=0)
-        return self._relative_biases(queries, keys)
-
-    def _positions_of(self, x, index, beam_size):
-        length = quick.shape(x)[1] // beam_size
-        positions = index + quick.arange(length, dtype="int32")
-        return quick.repeat(positions, beam_size, axis=0) if beam_size > 1 else positions
-
-    def compute_output_spec(
-        self, x: Any, memory: Any = None, *arguments: Any, cache: Any = None, **options: Any
-    ) -> Any:
-        """Return the output specs, where possible without tracing the whole stack."""
-        output = self._like(x)
-        if output is None or cache is not None or self.cross_attention == (memory is None):
-            return super().compute_output_spec(x, memory, *arguments, cache=cache, **options)
-        sources = {"self": x}
-        if self.cross_attention:
-            sources["cross"] = memory
-
-        def spec(block, part, source):
-            settings, (rows, length) = block.options, source.shape[:2]
-            if part == "self" and self.recurrence:
-                return {"state": keras.KerasTensor((rows, x.shape[-1]), dtype="float32")}
-            heads = settings.num_heads
-            head_dim = settings.head_dim or x.shape[-1] // heads
-            if settings.kernel:
-                shape = rows, heads, num_features(settings.kernel, head_dim), head_dim + 1
-                return {"state": keras.KerasTensor(shape, dtype="float32")}
-            shape = rows, settings.num_kv_heads or heads, length, head_dim
-            dtype = self.compute_dtype
-            return {name: keras.KerasTensor(shape, dtype=dtype) for name in ("key", "value")}
-
-        caches = [
-            {part: spec(block, part, y) for part, y in sources.items()} for block in self.blocks
-        ]
-        return output, caches
-
     def get_config(self) -> dict[str, Any]:
         settings = {"cross_attention": self.cross_attention, "recurrence": self.recurrence}
         return {**super().get_config(), **settings}
-
-
-def aligning_layer(num_layers: int) -> int:
-    """Return the index of the decoder layer whose cross-attention aligns words best.
-
-    It is the last layer but one, which Garg et al. 2019 ("Jointly Learning to Align and Translate
-    with Transformer Models", section 4.1) find best of six. With one or two layers, it is the last.
-    """
-    return num_layers - 2 if num_layers > 2 else num_layers - 1

@@ -7,23 +7,12 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_transformer.backend import (
-    constant,
-    dropout,
-    has_int8_linear,
-    int8_linear,
-    linear,
-    lookup,
-    quick,
-)
+from keras_transformer.backend import constant, dropout, quick
 from keras_transformer.backend.private import in_symbolic_scope
 from keras_transformer.config import POSITIONS, require
-from keras_transformer.layers.layer import Layer, claim, initializer
-from keras_transformer.layers.remainders import TokenTable
+from keras_transformer.layers.layer import Layer, claim, whole_numbers
 from keras_transformer.layers.residual import normalization
-
-# Largest n for which the dtype represents every integer from 0 to n.
-_EXACT = {"bfloat16": 2**8, "float16": 2**11, "float32": 2**24}
+from keras_transformer.layers.token_table import token_table, vector_table
 
 
 def sinusoids(max_length: int, d_model: int, layout: str = "sinusoidal") -> np.ndarray:
@@ -117,41 +106,21 @@ class PositionalEmbedding(Layer):
             epsilon=epsilon,
             num_types=num_types,
         )
-        # Initialized on the scale D^-0.5, because a lookup is multiplied by sqrt(D): embeddings and
-        # logits both start at unit scale.
-        # The table is in the variable dtype: mixed precision casts the rows looked up, not all.
-        self.tokens = tokens or TokenTable(
-            vocab_size,
-            d_model,
-            embeddings_initializer=initializer(
-                keras.initializers.RandomNormal(stddev=d_model**-0.5)
-            ),
-            dtype=self.variable_dtype,
-            reverse_dtype=self.compute_dtype,
-            name="tokens",
-        )
+        self.tokens = tokens or token_table(vocab_size, d_model, self.dtype_policy)
         if tokens:
             tokens.is_shared = True  # `get_config` of the layer that made it reads this too
-        self.types = self._table(num_types, "types") if num_types else None
+        self.types = None
+        if num_types:
+            self.types = vector_table(num_types, d_model, self.dtype_policy, "types")
         if positions == "learned":
-            self.learned = self._table(max_length + position_offset, "positions")
+            num_positions = max_length + position_offset
+            self.learned = vector_table(num_positions, d_model, self.dtype_policy, "positions")
         elif positions != "none":
             self.sinusoids = sinusoids(max_length + position_offset, d_model, positions)
         self.norm = None
         if norm:
             self.norm = normalization("layer", epsilon, self.dtype_policy, "norm")
         self.seed_generator = keras.random.SeedGenerator()
-
-    def _table(self, rows, name):
-        """Return a new table of vectors, for token types or learned positions."""
-        initial = initializer(keras.initializers.RandomNormal(stddev=0.02))
-        return keras.layers.Embedding(
-            rows,
-            self.d_model,
-            embeddings_initializer=initial,
-            dtype=self.dtype_policy,
-            name=name,
-        )
 
     def build(self, inputs_shape: Any) -> None:
         if not self.tokens.built:
@@ -173,13 +142,9 @@ class PositionalEmbedding(Layer):
         training: bool = False,
     ) -> Any:
         if reverse:
-            return self._logits(inputs)
+            return self.tokens.logits(inputs, self.compute_dtype)
         inputs = self._whole("inputs", inputs)
-        if self.tokens.bits:
-            x = self.tokens.float_rows(inputs, self.compute_dtype)
-        else:
-            x = lookup(self.tokens.embeddings, inputs) if self._is_plain() else self.tokens(inputs)
-        x = quick.cast(x, self.compute_dtype)
+        x = self.tokens.rows(inputs, self.compute_dtype)
         # The factor, too, is rounded to the compute dtype, as in Gemma.
         if self.options["scale"]:
             x = x * quick.cast(self.d_model**0.5, self.compute_dtype)
@@ -195,33 +160,10 @@ class PositionalEmbedding(Layer):
             x = dropout(x, self.rate, self.seed_generator)
         return x
 
-    def _is_plain(self):
-        return not (self.tokens.quantization_mode or self.tokens.lora_enabled)
-
-    def _logits(self, hidden):
-        """Return the logits (B, T, V) of hidden states (B, T, D)."""
-        if self._is_plain():
-            x = quick.cast(hidden, self.compute_dtype)
-            return linear(x, self.tokens.embeddings, transposed=True)
-        if self.tokens.bits:
-            return self.tokens.project(quick.cast(hidden, self.compute_dtype))
-        if self.tokens.quantization_mode == "int8" and has_int8_linear(hidden):
-            table, scale = self.tokens._embeddings, self.tokens.embeddings_scale
-            return int8_linear(hidden, table, scale, transposed=True)
-        return self.tokens(hidden, reverse=True)
-
-    def _whole(self, name, x):
-        """Return x as integers; `keras.Input` and `Sequential` make inputs floats by default."""
-        dtype = keras.backend.standardize_dtype(x.dtype)
-        if dtype in ("int32", "int64"):
-            return x
+    def _whole(self, name, ids):
+        """Return ids or positions as integers."""
         largest = max(self.vocab_size, self.max_length + self.options["position_offset"]) - 1
-        if largest > _EXACT.get(dtype, largest):
-            raise ValueError(
-                f"{name} must be whole numbers, got {dtype}, which is exact up to "
-                f'{_EXACT[dtype]} only: put keras.Input((None,), dtype="int32") before this layer'
-            )
-        return quick.cast(x, "int32")
+        return whole_numbers(name, ids, largest)
 
     def _position_vectors(self, inputs, index, positions):
         """Return the vectors of positions (T, D), or (B, T, D) if `positions` are given."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import quick
 from keras_transformer.config import require
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.block_options import (
@@ -18,6 +17,7 @@ from keras_transformer.layers.block_options import (
 )
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.output_specs import EncoderSpecMixin
 from keras_transformer.layers.residual import AddNorm
 from keras_transformer.layers.stack import Stack
 
@@ -86,22 +86,17 @@ class EncoderBlock(Layer):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Encoder(Stack):
+class Encoder(EncoderSpecMixin, Stack):
     """A stack of `EncoderBlock`s, with a final norm if the blocks are pre-norm.
 
     Args:
-        num_layers: Number of blocks.
+        num_layers: Number of layers.
         num_heads: Number of attention heads per block.
         d_ff: Width inside the feed-forward.
-        relative_positions: Number of buckets and maximum distance of a `RelativeBias` that all
-            blocks share; None: no such bias.
-        relative_by_layer: Whether each block has a `RelativeBias` of its own (UMT5).
-        rotary: Arguments of a `Rotary` that all blocks share; None: no rotary positions.
         shared: Whether one block is run `num_layers` times (Lan et al. 2020, section 3.1); or the
-            number of distinct blocks, each run for an equal share of consecutive layers.
-        by_layer: Options that differ between blocks, see `Stack`; empty if blocks are shared.
-        layer_drop: Probability that a block is skipped in a training step, see `Stack`.
-        options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
+            number of distinct blocks, each run for an equal share of consecutive layers. Then
+            `by_layer` must be empty.
+        options: Other arguments of `Stack`.
 
     Raises:
         ValueError: If `shared` is above `num_layers`, or is set together with `by_layer`.
@@ -127,7 +122,7 @@ class Encoder(Stack):
         require(0 <= shared <= num_layers, "shared", shared, accepted)
         self.shared = shared
         self.distinct_blocks = self._new_blocks(self.block_class, int(shared) or num_layers)
-        self._add_positions_and_norm(bidirectional=True)
+        self._add_norm_and_positions(bidirectional=True)
 
     def build(self, x_shape: Any) -> None:
         self._build(self.distinct_blocks, x_shape)
@@ -146,14 +141,8 @@ class Encoder(Stack):
         positions: Any = None,
         training: bool = False,
     ) -> Any:
-        biases = [None] * self.num_layers
-        if self.has_relative_bias or self.rotaries:
-            indices = quick.arange(quick.shape(x)[1], dtype="int32")
-            positions = indices if positions is None else positions
-        if self.has_relative_bias:
-            biases = self._relative_biases(indices, indices)
-        of_blocks = zip(self.blocks, biases, self._rotations(positions), strict=True)
-        for block, bias, rotation in of_blocks:
+        positions_of_blocks = self._biases_and_rotations(x, positions)  # the paper's: all None
+        for block, bias, rotation in zip(self.blocks, *positions_of_blocks, strict=True):
             options = dict(attention_mask=attention_mask, bias=bias, rotation=rotation)
             if self.remat and training:
                 output = self._rematerialized(block, x, **options)
@@ -161,13 +150,6 @@ class Encoder(Stack):
                 output = block(x, training=training, **options)
             x = self._dropped(x, output) if training else output
         return self.norm(x) if self.norm else x
-
-    def compute_output_spec(self, x: Any, *arguments: Any, **options: Any) -> Any:
-        """Return the output spec, where possible without tracing the whole stack."""
-        output = self._like(x)
-        if output is None:
-            return super().compute_output_spec(x, *arguments, **options)
-        return output
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "shared": self.shared}

@@ -14,6 +14,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_transformer.backend import model_axis
 from keras_transformer.config import require
 from keras_transformer.layers.basic import Dense
 
@@ -101,3 +102,21 @@ def scaled_queries(groups: int, others: int, head_dim: int, factor: float) -> An
         return keras.initializers.GlorotUniform()(shape, dtype) * scale
 
     return initial
+
+
+def check_model_axis(num_heads: int, num_kv_heads: int | None) -> None:
+    """Check that the devices along the model axis of the distribution can share the head groups.
+
+    Args:
+        num_heads: N.
+        num_kv_heads: G; None: N.
+
+    Raises:
+        ValueError: If the number of these devices does not divide the number of groups.
+    """
+    size, count = model_axis(), num_kv_heads or num_heads
+    if count % size:
+        raise ValueError(
+            f"{'num_kv_heads' if num_kv_heads else 'num_heads'} must be a multiple of {size}, the "
+            f"devices along the model axis of the distribution, got {count}"
+        )

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import keras
 
-from keras_transformer.backend import IS_EAGER, decided_portability, zeros
+from keras_transformer.backend import IS_EAGER, decided_portability, quick, zeros
 from keras_transformer.backend.private import (
     attached_mask,
     is_rematerialized,
@@ -26,6 +26,8 @@ from keras_transformer.config import BLOCKS
 from keras_transformer.layers.blocks import in_blocks
 from keras_transformer.names import refuse_unknown
 
+# Largest n for which the dtype represents every integer from 0 to n.
+_EXACT = {"bfloat16": 2**8, "float16": 2**11, "float32": 2**24}
 _KERAS_KEYWORDS = ("name", "dtype", "trainable", "autocast", "activity_regularizer")
 
 
@@ -279,3 +281,25 @@ class Layer(DirectCalls, keras.layers.Layer):
                 path = layer.path.removeprefix(f"{self.path}/")
                 if path in quantized and not layer.quantization_mode:
                     layer.quantize(config=quantized[path], type_check=False)
+
+
+def whole_numbers(name: str, x: Any, largest: int) -> Any:
+    """Return a call argument as integers; `keras.Input` and `Sequential` make it floats by default.
+
+    Args:
+        name: Name of the argument, for the error.
+        x: The argument.
+        largest: Largest number that it may contain.
+
+    Raises:
+        ValueError: If its dtype does not hold all these numbers exactly.
+    """
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    if dtype in ("int32", "int64"):
+        return x
+    if largest > _EXACT.get(dtype, largest):
+        raise ValueError(
+            f"{name} must be whole numbers, got {dtype}, which is exact up to {_EXACT[dtype]} "
+            'only: put keras.Input((None,), dtype="int32") before this layer'
+        )
+    return quick.cast(x, "int32")

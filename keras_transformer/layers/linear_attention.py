@@ -152,7 +152,11 @@ def _causal(query, key, value):
 
 
 class LinearAttentionMixin(Layer):
-    """Base class of `MultiHeadAttention`: linear attention, for its option `kernel`."""
+    """Base class of `MultiHeadAttention`: linear attention, for its option `kernel`.
+
+    The cache is `{"state"}`, (B, N, F, H + 1). In steps of self-attention it holds one state for
+    each of the T beams, (B, T, N, F, H + 1), and masks and `index` are ignored.
+    """
 
     def _build_kernel(self, head_dim):
         self.directions = None
@@ -172,7 +176,7 @@ class LinearAttentionMixin(Layer):
             known = None if cache is None else {"key": cache["state"]}
             query_BNTH, heads = self._cross(query, memory, known)
         else:
-            query_BNTH, heads = self._self(query, memory, rotation, None, None)
+            query_BNTH, heads = self._self(query, memory, rotation)
         query_BNTF = features(kernel, query_BNTH, directions, of_queries=True)
         if self.cross_attention and cache is not None:
             attended = _normalized(quick.matmul(query_BNTF, cache["state"]))

@@ -1,4 +1,4 @@
-"""Attention weights of a forward pass, recorded for plots."""
+"""Attention weights of a forward pass, recorded for plots and alignments."""
 
 from __future__ import annotations
 
@@ -55,3 +55,12 @@ def record(path: str, weights_BNTS: Any) -> None:
     for weights, only in _recorders.active:
         if only in (None, path):
             weights[path] = weights_BNTS
+
+
+def aligning_layer(num_layers: int) -> int:
+    """Return the index of the decoder layer whose cross-attention aligns words best.
+
+    It is the last layer but one, which Garg et al. 2019 ("Jointly Learning to Align and Translate
+    with Transformer Models", section 4.1) find best of six. With one or two layers, it is the last.
+    """
+    return num_layers - 2 if num_layers > 2 else num_layers - 1

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import numpy as np
 from keras import ops
-
-from keras_transformer.layers.blocks import WithBlocks
 
 _LARGEST = 7  # four bits hold levels from -7 to 7; 7 stands for half a unit of the 8-bit weight
 
@@ -94,29 +91,3 @@ class WithRemainder:
         rounded = ops.convert_to_numpy(getattr(self, self.matrix_name)).astype("float32")
         scale = ops.convert_to_numpy(ops.cast(getattr(self, self.scale_name), "float32"))
         return rounded, scale[:, None] if self.has_row_scales else scale
-
-
-@keras.saving.register_keras_serializable("keras_transformer")
-class TokenTable(WithBlocks, WithRemainder, keras.layers.ReversibleEmbedding):
-    """`keras.layers.ReversibleEmbedding` in blocks of 8 bits, or with int8 and its remainder."""
-
-    matrix_name, scale_name = "_embeddings", "embeddings_scale"
-    has_row_scales = is_table = True
-    least_bits = 8
-
-    def build(self, inputs_shape: Any = None) -> None:
-        if self.built or not self.build_blocks(self.output_dim, self.input_dim):
-            super().build(inputs_shape)
-        self.built = True
-
-    def quantized_call(self, inputs: Any, reverse: bool = False) -> Any:
-        """Call the quantized table: rows of ids, or in `reverse` logits of hidden states."""
-        if not self.bits:
-            return super().quantized_call(inputs, reverse=reverse)
-        if reverse:
-            return self.project(ops.cast(inputs, self.reverse_dtype or self.compute_dtype))
-        return self.float_rows(inputs, self.compute_dtype)
-
-    def outputs(self, ids: Any) -> Any:
-        """Return the table's rows (..., D) that project to the logits of ids (...), as floats."""
-        return self(ids)

@@ -19,7 +19,7 @@ from keras_transformer.layers import (
 )
 from keras_transformer.layers.basic import Dense, SoftCap
 from keras_transformer.layers.layer import direct_calls
-from keras_transformer.layers.remainders import TokenTable
+from keras_transformer.layers.token_table import TokenTable
 from keras_transformer.models import uncached
 from keras_transformer.models.caches import following, with_room
 from keras_transformer.models.training_step import VocabularyModel

@@ -63,8 +63,8 @@ class Parts:
         x = self.source_embedding(ids, positions=segment_positions(segments))
         return x, segment_mask(segments, segments)
 
-    def hidden(self, inputs: dict[str, Any]) -> Any:
-        """Return the last hidden states (B, T, D) of a full forward pass."""
+    def forward(self, inputs: dict[str, Any]) -> Any:
+        """Return the last hidden states (B, T, D): Figure 1 up to the output projection."""
         source, target = _segments(inputs)
         x, mask = self.embed_source(inputs)
         memory = self.encoder(x, attention_mask=mask)
@@ -88,25 +88,6 @@ class Parts:
         """Return the logits (..., V) of hidden states (..., D)."""
         logits = self.target_embedding(x, reverse=True) if self.is_tied else self.output_layer(x)
         return self.output_bias(logits) if self.output_bias else logits
-
-    def narrowed(self, ids_BA: Any, dtype: Any) -> dict[str, Any]:
-        """Return the part of the output projection that computes the logits of each row's ids.
-
-        Args:
-            ids_BA: List of ids of each row, padded with -1; the logit of padding is `NO_LOGIT`.
-            dtype: Dtype of the hidden states.
-
-        Returns:
-            A dict of `ids_BA`; `table_BDA`, the columns of these ids; and `bias_BA`, added to the
-            logits.
-        """
-        some_BA = keras.ops.maximum(ids_BA, 0)
-        table_BAD = keras.ops.cast(self.output_layer.outputs(some_BA), dtype)
-        bias_BA = keras.ops.where(ids_BA < 0, NO_LOGIT, 0.0)
-        if self.output_bias:
-            bias_BA += keras.ops.cast(keras.ops.take(self.output_bias.bias, some_BA), "float32")
-        table_BDA = keras.ops.transpose(table_BAD, (0, 2, 1))
-        return {"ids_BA": ids_BA, "table_BDA": table_BDA, "bias_BA": bias_BA}
 
 
 class EncoderDecoder(VocabularyModel):
@@ -151,7 +132,7 @@ class EncoderDecoder(VocabularyModel):
         source = keras.Input(source_shape, dtype=self.source_dtype, name=self.source_name)
         target_ids = keras.Input((None,), dtype="int32", name="target_ids")
         inputs = {self.source_name: source, "target_ids": target_ids}
-        super().__init__(inputs=inputs, outputs=parts.project(parts.hidden(inputs)), **kwargs)
+        super().__init__(inputs=inputs, outputs=parts.project(parts.forward(inputs)), **kwargs)
         self.config = config
         self.source_embedding = parts.source_embedding
         self.target_embedding = parts.target_embedding
@@ -163,8 +144,8 @@ class EncoderDecoder(VocabularyModel):
         self._parts = parts
 
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
-        """Return the target's last hidden states (B, T, D); only for use in a Keras call."""
-        return self._parts.hidden(inputs)
+        """Compute `hidden` by the parts; a family may add losses."""
+        return self._parts.forward(inputs)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Return the logits (B, T, V), with segments or without.
@@ -180,7 +161,7 @@ class EncoderDecoder(VocabularyModel):
             name: keras.ops.convert_to_tensor(x, dtype=types.get(name, "int32"))
             for name, x in inputs.items()
         }
-        # `hidden` (of `VocabularyModel`) runs `compute_hidden` in a Keras call: it sets `training`.
+        # `VocabularyModel.hidden` runs `compute_hidden` as a layer's call: that sets `training`.
         return self._parts.project(self.hidden(tensors, training=training))
 
     def target_length(self, source_length: Any) -> Any:
@@ -232,8 +213,27 @@ class EncoderDecoder(VocabularyModel):
         if mask is not None:  # converted to a bias once, not in each layer and step
             state["source_mask"] = mask_bias(mask, x.dtype)
         if allowed_ids_BA is not None:
-            state["output"] = self._parts.narrowed(allowed_ids_BA, x.dtype)
+            state["output"] = self._projection_to(allowed_ids_BA, x.dtype)
         return self._logits(x[:, -1:], state)[:, 0], state, self.step
+
+    def _projection_to(self, ids_BA, dtype):
+        """Return the part of the output projection that computes the logits of each row's ids.
+
+        Args:
+            ids_BA: List of ids of each row, padded with -1; the logit of padding is `NO_LOGIT`.
+            dtype: Dtype of the hidden states.
+
+        Returns:
+            A dict of `ids_BA`; `table_BDA`, the columns of these ids; and `bias_BA`, added to the
+            logits.
+        """
+        some_BA = keras.ops.maximum(ids_BA, 0)
+        table_BAD = keras.ops.cast(self.output_layer.outputs(some_BA), dtype)
+        bias_BA = keras.ops.where(ids_BA < 0, NO_LOGIT, 0.0)
+        if self.output_bias:
+            bias_BA += keras.ops.cast(keras.ops.take(self.output_bias.bias, some_BA), "float32")
+        table_BDA = keras.ops.transpose(table_BAD, (0, 2, 1))
+        return {"ids_BA": ids_BA, "table_BDA": table_BDA, "bias_BA": bias_BA}
 
     def _logits(self, x, state):
         x = self._parts.scaled(x)

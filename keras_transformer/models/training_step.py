@@ -10,7 +10,7 @@ Calls of a training step, with TensorFlow and PyTorch, of a model such as `Trans
               VocabularyModel.loss_and_likelihood
                 VocabularyModel.hidden            sets the training mode, by `_HiddenStates`
                   EncoderDecoder.compute_hidden   models/encoder_decoder.py
-                    Parts.hidden                  the forward pass without the output projection
+                    Parts.forward                 the forward pass without the output projection
                 LabelSmoothedCrossentropy.of_hidden   losses.py
                   projected_cross_entropy         backend/loss.py
 
@@ -87,7 +87,7 @@ class VocabularyModel(ConfiguredModel):
         return self._hidden_states(self.named_inputs(inputs), **options)
 
     def compute_hidden(self, inputs: Any) -> Any:
-        """Return the last hidden states (B, T, D) in a Keras call; subclasses define it."""
+        """Compute `hidden`, which runs this as the call of a layer; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define compute_hidden")
 
     def loss_and_likelihood(

@@ -86,7 +86,7 @@ class TransformerClassifier(ConfiguredModel):
         ids_BT = keras.Input((None,), dtype="int32", name="token_ids")
         first_B1 = ops.full_like(ids_BT[:, :1], config.bos_id)
         shifted_BT = ops.concatenate([first_B1, ids_BT[:, :-1]], axis=1)
-        x_BTD = parts.hidden({"source_ids": ids_BT, "target_ids": shifted_BT})
+        x_BTD = parts.forward({"source_ids": ids_BT, "target_ids": shifted_BT})
         is_end_BT = ops.any(ops.stack([ops.equal(ids_BT, end) for end in config.eos_ids]), axis=0)
         positions_BT = ops.cumsum(ops.ones_like(ids_BT), axis=1) - 1
         last_B1 = ops.max(ops.where(is_end_BT, positions_BT, 0), axis=1, keepdims=True)

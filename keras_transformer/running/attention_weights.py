@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_transformer.backend import COMPILES_EACH_SHAPE, without_gradients
 from keras_transformer.layers import record_attention
-from keras_transformer.layers.decoder import aligning_layer
+from keras_transformer.layers.recording import aligning_layer
 from keras_transformer.models import EncoderDecoder
 from keras_transformer.running.batches import search_batches
 from keras_transformer.running.inputs import padded

@@ -26,10 +26,10 @@ SERIALIZABLE = {  # modules, and their classes with `keras.saving.register_keras
     "layers.layer": ("ClaimedZeros",),
     "layers.patches": ("PatchEmbedding",),
     "layers.relative_bias": ("RelativeBias",),
-    "layers.remainders": ("TokenTable",),
     "layers.residual": ("AddNorm",),
     "layers.rotary": ("Rotary",),
     "layers.ssru": ("SSRU",),
+    "layers.token_table": ("TokenTable",),
     "losses": (
         "LabelSmoothedCrossentropy",
         "MaskedSquaredError",

@@ -8,7 +8,7 @@ import pytest
 from keras_transformer.layers import Decoder
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.blocks import BLOCKS, from_blocks, in_blocks, to_blocks
-from keras_transformer.layers.remainders import TokenTable
+from keras_transformer.layers.token_table import TokenTable
 from tests.backends import cases
 
 

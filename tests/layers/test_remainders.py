@@ -7,7 +7,8 @@ import pytest
 from hypothesis import strategies as st
 
 from keras_transformer.layers.basic import Dense
-from keras_transformer.layers.remainders import TokenTable, pack, unpack
+from keras_transformer.layers.remainders import pack, unpack
+from keras_transformer.layers.token_table import TokenTable
 from tests.backends import cases
 
 
