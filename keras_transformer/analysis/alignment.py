@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +13,10 @@ from keras_transformer.models import EncoderDecoder
 from keras_transformer.running.attention_weights import alignment_weights, attention_weights
 from keras_transformer.text.pieces import SPACE
 from keras_transformer.text.tokenizer import Tokenizer, checked_texts
+from keras_transformer.text.word_spans import Spans, members_of, words
 from keras_transformer.translate.translator import Translator
 
 PARTS = ("encoder", "decoder", "cross")
-# Each kana and each Chinese character counts as a word.
-_WORD = re.compile(r"[぀-ヿ㐀-䶿一-鿿豈-﫿]|[^\W぀-ヿ㐀-䶿一-鿿豈-﫿]+(?:['’-]\w+)*|[^\w\s]")
-Spans = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -146,16 +143,6 @@ def align(
     return links
 
 
-def words(text: str) -> list[tuple[int, int]]:
-    """Return the start and end (excluded), in characters, of each word or symbol of a text."""
-    return [match.span() for match in _WORD.finditer(text)]
-
-
-def spaced_words(text: str) -> Spans:
-    """Return the start and end (excluded), in characters, of each run without white space."""
-    return [match.span() for match in re.finditer(r"\S+", text)]
-
-
 def between_words(found: Attention, part: str = "cross") -> tuple[list[str], list[str], Any]:
     """Return attention between words, from attention between tokens.
 
@@ -229,17 +216,6 @@ def _aligned(source_WS, target_WT, weights_TS):
     weights_WW[:, ~source_WS.any(axis=1)] = -1  # never chosen
     best = weights_WW.argmax(axis=1)
     return [(int(best[i]), i) for i in range(len(best)) if target_WT[i].any()]
-
-
-def members_of(words, spans):
-    """Return a matrix (words, tokens) with 1 for tokens that have characters of the word, else 0.
-
-    Args:
-        words: Start and end of each word, in characters.
-        spans: Start and end of each token.
-    """
-    starts, ends = np.array(spans).T
-    return np.array([(starts < end) & (ends > start) for start, end in words], "float32")
 
 
 def _require_attention(translator):

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-from keras_transformer.analysis.alignment import words
 from keras_transformer.config import require
 from keras_transformer.text.tokenizer import checked_texts
+from keras_transformer.text.word_spans import words
 
 NGRAM = 4  # number of words of a sequence that counts as repeated
 COPIED = 4  # number of successive source words in a translation that count as a copy

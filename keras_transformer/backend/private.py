@@ -38,7 +38,7 @@ IN_SYMBOLIC_SCOPE = _find("keras.src.backend.common.symbolic_scope", "in_symboli
 _ABSENT: Any = None  # on other backends
 GET_DEVICE = TO_TORCH_DTYPE = PACKAGE_LOADER = IN_XLA = _ABSENT
 LINEAR_POINTWISE = REORDER_WEIGHT = INT_MM = FUSED_ADAM = PEEK_TRANSFORM = _ABSENT
-INT4_MM = INT4_PACK = _ABSENT
+INT4_MM = INT4_PACK = HANDLES_OF_TENSORS = TENSORS_OF_HANDLES = _ABSENT
 if BACKEND == "torch":
     # Keras 3.15. Device of new tensors, and PyTorch dtypes by their Keras names.
     GET_DEVICE = _find("keras.src.backend.torch.core", "get_device")
@@ -55,6 +55,9 @@ if BACKEND == "torch":
     FUSED_ADAM = _find("torch", "_fused_adam_")
     # PyTorch 2.13. Loads a compiled package, without imports that take a second.
     PACKAGE_LOADER = _find("torch", "_C._aoti.AOTIModelPackageLoader")
+    # PyTorch 2.13. Tensors as addresses for functions in C, and back.
+    HANDLES_OF_TENSORS = _find("torch", "_C._aoti.unsafe_alloc_void_ptrs_from_tensors")
+    TENSORS_OF_HANDLES = _find("torch", "_C._aoti.alloc_tensors_by_stealing_from_void_ptrs")
     # PyTorch 2.13. The innermost of `torch.func`'s transforms, which has no public name.
     PEEK_TRANSFORM = _find("torch", "_C._functorch.peek_interpreter_stack")
 elif BACKEND == "tensorflow":

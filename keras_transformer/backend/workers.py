@@ -22,9 +22,9 @@ def num_workers() -> int:
 def by_workers(function: Callable[[Any], Any], items: Sequence[Any], workers: int) -> list[Any]:
     """Return `[function(x) for x in items]`, computed by up to `workers` threads.
 
-    Searches that JAX and TensorFlow compile gain from it: they release Python's lock, share the
-    weights, and their matrix products are too small for several threads each. Code that PyTorch
-    compiles holds the lock. `interruption.check` answers in these threads as in the caller's.
+    Compiled searches gain from it: they release Python's lock, share the weights, and their matrix
+    products are too small for several threads each. `interruption.check` answers in these threads
+    as in the caller's.
 
     Args:
         function: Function that is safe in several threads.

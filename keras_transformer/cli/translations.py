@@ -77,7 +77,8 @@ def pharaoh(translator: Any) -> Align:
     Args:
         translator: The translator; alignments come from its attention.
     """
-    from keras_transformer.analysis.alignment import align, spaced_words
+    from keras_transformer.analysis.alignment import align
+    from keras_transformer.text.word_spans import spaced_words
 
     def links(sources, targets):
         pairs = align(translator, sources, targets, split=spaced_words, strict=False)

@@ -1,4 +1,4 @@
-"""Helpers of generation: padded prompts, limits of length, forbidden tokens and stop texts."""
+"""Helpers of generation: padded prompts, limits of length and stop texts."""
 
 from __future__ import annotations
 
@@ -52,23 +52,6 @@ def room(search: Generation, prompt: Sequence[int], limit: int) -> int:
         limit: Maximum length that the model can take.
     """
     return min(search.max_new_tokens, min(search.max_length or limit, limit) - len(prompt))
-
-
-def forbidden(search: Generation, ids: Sequence[int], made: int) -> list[int]:
-    """Return the tokens that must not follow `ids`: suppressed ones, and ends of repeated n-grams.
-
-    Args:
-        search: Options of the search: suppressed tokens, and `no_repeat_ngram_size`.
-        ids: Token ids of the prompt and the new tokens so far.
-        made: Number of new tokens so far.
-    """
-    forbidden_ids = [*search.suppress_tokens, *(() if made else search.begin_suppress_tokens)]
-    if size := search.no_repeat_ngram_size:
-        last = list(ids[len(ids) - size + 1 :])
-        for i in range(len(ids) - size + 1):
-            if list(ids[i : i + size - 1]) == last:
-                forbidden_ids.append(ids[i + size - 1])
-    return forbidden_ids
 
 
 def before_stop(text: str, stop: Sequence[str]) -> str:

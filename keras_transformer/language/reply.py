@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from keras_transformer.language.prompts import forbidden
 from keras_transformer.search import Generation
 
 _DRAWS = {name: "int32" if name == "top_k" else "float32" for name in Generation.names(draws=True)}
@@ -102,6 +101,23 @@ class Reply:
         if self.seen is not None:
             self.seen[token] = True
         return "length" if self.made == self.most else None
+
+
+def forbidden(search: Generation, ids: Sequence[int], made: int) -> list[int]:
+    """Return the tokens that must not follow `ids`: suppressed ones, and ends of repeated n-grams.
+
+    Args:
+        search: Options of the search: suppressed tokens, and `no_repeat_ngram_size`.
+        ids: Token ids of the prompt and the new tokens so far.
+        made: Number of new tokens so far.
+    """
+    forbidden_ids = [*search.suppress_tokens, *(() if made else search.begin_suppress_tokens)]
+    if size := search.no_repeat_ngram_size:
+        last = list(ids[len(ids) - size + 1 :])
+        for i in range(len(ids) - size + 1):
+            if list(ids[i : i + size - 1]) == last:
+                forbidden_ids.append(ids[i + size - 1])
+    return forbidden_ids
 
 
 def choices(replies: Sequence[Reply], vocab_size: int) -> dict[str, np.ndarray]:

@@ -11,7 +11,8 @@ from keras import ops
 from keras_transformer.backend import IS_EAGER
 from keras_transformer.decoding import uniforms
 from keras_transformer.language.added_text import Pieces
-from keras_transformer.language.prompts import forbidden, left_padded, room
+from keras_transformer.language.prompts import left_padded, room
+from keras_transformer.language.reply import forbidden
 from keras_transformer.language.stops import Stops
 from keras_transformer.models import DecoderOnly
 from keras_transformer.running.runner import Runner

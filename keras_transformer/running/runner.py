@@ -26,15 +26,14 @@ LENGTH_MULTIPLE = MULTIPLE if COMPILES_EACH_SHAPE else 1
 
 
 class Runner:
-    """A runner of functions of tensors over a model, each compiled once per key.
-
-    Attributes:
-        workers: Number of threads that may search at once; 1 if Python runs at each step.
-    """
+    """A runner of functions of tensors over a model, each compiled once per key."""
 
     def __init__(self) -> None:
         self._compiled: dict[Hashable, Callable] = {}
-        self.workers = 1 if IS_EAGER else num_workers()
+
+    def workers(self, key: Hashable) -> int:
+        """Return how many threads may search with a key at once; 1 if Python runs at each step."""
+        return 1 if IS_EAGER else num_workers()
 
     def __call__(
         self,

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keras_transformer.analysis.alignment import words
 from keras_transformer.serving import markup
 from keras_transformer.serving.handlers import Links
 from keras_transformer.serving.jobs import Aligner, Judge
@@ -15,6 +14,7 @@ from keras_transformer.serving.queue import Batcher, HandlerError
 from keras_transformer.serving.sentences import Sentences
 from keras_transformer.serving.turns import Workers
 from keras_transformer.system import interruption
+from keras_transformer.text.word_spans import words
 
 # Characters of waiting texts at which the handler reads them, that is, counts their tokens. Each
 # text counts as 100 characters more.

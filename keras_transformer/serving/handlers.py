@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from keras_transformer.analysis.alignment import align, attention, members_of, words
+from keras_transformer import analysis
 from keras_transformer.running.inputs import Request, Source
 from keras_transformer.search import NBEST, TRANSLATE
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.tokenizer import Texts, checked_texts
+from keras_transformer.text.word_spans import members_of, words
 from keras_transformer.translate.engines.exported import OnnxEngine, SavedModelEngine, estimate
 from keras_transformer.translate.quality_estimation import QualityEstimator
 from keras_transformer.translate.translator import Translator
@@ -119,7 +120,7 @@ class TranslatorHandler:
 
     def _links(self, source, target):
         try:
-            (links,) = align(self.translator, [source], [target])
+            (links,) = analysis.align(self.translator, [source], [target])
         except ValueError:  # the translation has no token, or more than the model takes
             return None
         source_of = {j: i for i, j in links}
@@ -135,7 +136,7 @@ class TranslatorHandler:
             ValueError: If there are more than `MOST_WEIGHTS` weights.
         """
         self._check_weights(text, translation)
-        maps = attention(self.translator, text, translation)
+        maps = analysis.attention(self.translator, text, translation)
         names = ("source_tokens", "target_tokens", "input_tokens")
         weights = {
             name: getattr(maps, name).round(4).astype(float).tolist()

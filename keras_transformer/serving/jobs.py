@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keras_transformer.analysis.alignment import words
 from keras_transformer.serving.handlers import Links
+from keras_transformer.text.word_spans import words
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from keras_transformer.analysis.alignment import words
 from keras_transformer.serving.folding import WHITE, KeptSpaces, folded
 from keras_transformer.system import interruption
+from keras_transformer.text.word_spans import words
 
 INLINE = frozenset([
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em",

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from keras_transformer.language.causal_lm import CausalLM
+from keras_transformer import language
 from keras_transformer.search import Generation
 from keras_transformer.serving.errors import Refusal
 from keras_transformer.serving.schemas import Many, Text, writable
@@ -132,7 +132,7 @@ class _Reply(_Request):
         """Return the texts that end a reply."""
         return [self.stop] if isinstance(self.stop, str) else self.stop
 
-    def search_of(self, max_tokens: int, writer: CausalLM) -> Generation:
+    def search_of(self, max_tokens: int, writer: language.CausalLM) -> Generation:
         """Return the search options of a request.
 
         Args:

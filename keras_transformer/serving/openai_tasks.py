@@ -11,6 +11,7 @@ from fastapi.responses import PlainTextResponse
 from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
+from keras_transformer import speech
 from keras_transformer.serving.errors import Refusal, place_of, said
 from keras_transformer.serving.openai_api import admitted
 from keras_transformer.serving.row_answers import rows_response
@@ -18,7 +19,6 @@ from keras_transformer.serving.schemas import body_of, read
 from keras_transformer.serving.task_api import check_size, searched
 from keras_transformer.serving.task_models import TaskModel
 from keras_transformer.serving.task_schemas import EmbeddingsRequest, TranscriptionForm, usage_of
-from keras_transformer.speech.sounds import samples_of
 
 router = APIRouter(prefix="/v1", tags=["tasks"])
 
@@ -75,7 +75,7 @@ async def transcriptions(request: Request) -> Any:
     rate = tool.hearing.sample_rate
     try:
         content = io.BytesIO(await file.read())
-        samples = await service.file_workers.run(samples_of, content, None, rate)
+        samples = await service.file_workers.run(speech.samples_of, content, None, rate)
     except ValueError as error:
         raise Refusal(400, " ".join(str(error).split()), "file") from error
     options = dict(language=asked.language)

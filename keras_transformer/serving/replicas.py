@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -11,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.backend import BACKEND
 from keras_transformer.config import require, require_whole
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.serving.catalogue import Catalogue, Model, parse
@@ -155,7 +155,9 @@ class Replicas:
 
     def _start(self, number):
         """Start the process of a replica with its share of the cores and its device."""
-        variables = {"KERAS_BACKEND": BACKEND}
+        # Without Keras here, the process chooses its backend as this one would.
+        keras = sys.modules.get("keras")
+        variables = {"KERAS_BACKEND": keras.config.backend()} if keras else {}
         device = self.devices and self.devices[number]
         if device is not None:
             variables[_VISIBLE] = device

@@ -7,11 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from keras_transformer import language
 from keras_transformer.config import require
 from keras_transformer.language.reply import Event
-from keras_transformer.language.slots import Slots
-from keras_transformer.models import DecoderOnly
 from keras_transformer.search import Generation
 from keras_transformer.serving import traces
 from keras_transformer.serving.waiting import QueueFullError, TooLargeError
@@ -74,7 +74,7 @@ class Replies:
 
     def __init__(
         self,
-        model: DecoderOnly,
+        model: Any,
         num_slots: int = 8,
         most_waiting: int = 200_000,
         watch: Callable[[ReplyJob, bool], None] = lambda job, is_first: None,
@@ -88,7 +88,7 @@ class Replies:
         self._cancelled: list[ReplyJob] = []
         self._changed = threading.Condition()
         self._closing = False
-        self._slots = Slots(model, num_slots)
+        self._slots = language.Slots(model, num_slots)
         self._warm_up()
         self._thread = threading.Thread(target=self._work, name="chat", daemon=True)
         self._thread.start()

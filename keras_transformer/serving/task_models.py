@@ -14,7 +14,7 @@ import numpy as np
 import keras_transformer
 from keras_transformer.saved.contents import is_saved, read_config
 from keras_transformer.saved.kinds import KINDS, Kind, kind_of, kinds_of
-from keras_transformer.tasks.encoder_task import EncoderTask
+from keras_transformer.text.text_tokenizer import TextTokenizer
 
 Items = Sequence[Any]
 
@@ -59,7 +59,9 @@ def _frames(tool, sounds):
     return [1 + 50 * len(sound) // tool.hearing.sample_rate for sound in sounds]
 
 
-def _words(tool, texts):
+def _any_texts(tool, texts):
+    if isinstance(tool.tokenizer, TextTokenizer):
+        return _texts(tool, texts)
     return [len(ids) for ids in tool.tokenizer.encode_source(list(texts))]
 
 
@@ -72,8 +74,7 @@ def _by_command(kind):
     def run(tool, items, tokens_per_batch, pairs=None, **options):
         return getattr(tool, kind.command)(items, tokens_per_batch=tokens_per_batch, **options)
 
-    encodes = issubclass(getattr(keras_transformer, kind.loader), EncoderTask)
-    return Task(kind, run, _texts if encodes else _words)
+    return Task(kind, run, _any_texts)
 
 
 # Keys are names of commands. A task whose kind has a `use` has the route /v1/ and this name.

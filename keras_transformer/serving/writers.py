@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from keras_transformer import language
 from keras_transformer.config import require
-from keras_transformer.language.causal_lm import CausalLM
-from keras_transformer.language.chat import Chat
 from keras_transformer.saved.contents import CONFIG, is_saved
 from keras_transformer.serving.token_texts import TokenTexts
 from keras_transformer.system.files import read_json
@@ -28,8 +27,8 @@ class LanguageModel:
     """
 
     name: str
-    writer: CausalLM
-    chat: Chat | None = None
+    writer: language.CausalLM
+    chat: language.Chat | None = None
     loaded: int = field(default_factory=lambda: int(time.time()))
 
     @classmethod
@@ -39,10 +38,10 @@ class LanguageModel:
         Raises:
             ValueError, ImportError: See `CausalLM.load` and `Chat`.
         """
-        writer = CausalLM.load(folder, precision)
+        writer = language.CausalLM.load(folder, precision)
         beams, name = writer.options({}).beam_size, f'beam_size in "search" of {folder / CONFIG}'
         require(beams == 1, name, beams, "1 to be served: replies are made token by token")
-        chat = Chat(writer) if writer.template else None
+        chat = language.Chat(writer) if writer.template else None
         return cls(folder.resolve().name, writer, chat)
 
     @cached_property

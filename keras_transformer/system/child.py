@@ -1,7 +1,8 @@
 """Processes that answer lines of JSON: both ends of their pipes.
 
 A child ends when the process that started it ends, even if that is killed. SIGINT, SIGTERM and
-SIGHUP reach only the parent, which decides when the child ends.
+SIGHUP reach only the parent, which decides when the child ends. The processes that a child has
+started end with it.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ class Child:
         self._process.wait()
 
     def stop(self) -> None:
-        """Kill the process, whatever it is doing."""
+        """Kill the process and those that it started, whatever they are doing."""
+        if hasattr(os, "killpg") and self.is_alive():
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -108,6 +111,8 @@ def serve(answer: Callable[[Any], Any]) -> None:
     def read():  # in a thread, so that this process can end while it computes
         for line in sys.stdin:
             requests.put(line)
+        if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)  # this process and those that it started
         os._exit(0)
 
     threading.Thread(target=read, daemon=True).start()

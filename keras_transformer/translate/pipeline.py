@@ -54,6 +54,7 @@ def search_texts(
         usual = len(tokenizer.target_frame.before)
         prefix_ids = [[*search.forced_first, *ids[usual:]] for ids in prefix_ids]
     results = [[Hypothesis("", 0.0)] for _ in request.texts]
+    key, begin = (search, constraint), translation_loop(search, model, constraint)
     lengths = [len(ids) for ids in source_ids]
 
     def translate(batch: list[int], rows: int, length: int) -> None:
@@ -77,19 +78,15 @@ def search_texts(
             first = constraint.start([request.texts[i] for i in chosen], limits[: len(chosen)])
             first = {name: extended(x, rows - len(chosen)) for name, x in first.items()}
         ids, scores = runner.search(
-            model,
-            (search, constraint),
-            translation_loop(search, model, constraint),
-            [source, limits, prefix, numbers, first, *lists],
-            varying=range(4),
+            model, key, begin, [source, limits, prefix, numbers, first, *lists], varying=range(4)
         )
         wanted = slice(search.num_hypotheses)
         for i, ids_KL, scores_K in zip(chosen, ids, scores, strict=False):
             results[i] = _hypotheses(ids_KL[wanted], scores_K[wanted], model, tokenizer)
 
-    most = request.tokens_per_batch
-    batches = search_batches(lengths, most, config.max_length, SEARCHES_BY_SHAPE, runner.workers)
-    by_workers(lambda batch: translate(*batch), [*batches], runner.workers)
+    most, workers = request.tokens_per_batch, runner.workers(key)
+    batches = search_batches(lengths, most, config.max_length, SEARCHES_BY_SHAPE, workers)
+    by_workers(lambda batch: translate(*batch), [*batches], workers)
     return results
 
 

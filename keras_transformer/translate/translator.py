@@ -304,6 +304,10 @@ class Translator:
             request = replace(request, texts=[x[0].text for x in lists], ids=None)
         return self._engine.search(self.tokenizer, request, search)
 
+    def wait(self) -> None:
+        """Wait until the engine compiles nothing in the background: see `engine="inductor"`."""
+        getattr(self._engine, "wait", lambda: None)()
+
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
         """Write `model.keras`, the tokenizer and `config.json` into a folder.
 
@@ -346,8 +350,8 @@ class Translator:
             source_language, target_language: See the class; None: as saved.
             engine: "keras", the model itself on the chosen backend; "ctranslate2", a C++ runtime
                 with the same results, which does not accept every option and converts the model
-                once; "inductor", PyTorch's compiler, which compiles once, for minutes; "auto",
-                "ctranslate2" or "keras" for each call, by what is expected to be faster.
+                once; "inductor", PyTorch's compiler, which compiles once, in the background;
+                "auto", "ctranslate2" or "keras" for each call, whichever should be faster.
 
         Raises:
             ImportError: If the package of the engine is missing.

@@ -12,13 +12,12 @@ from keras_transformer.analysis.alignment import (
     align,
     attention,
     between_words,
-    spaced_words,
-    words,
 )
 from keras_transformer.config import TransformerConfig
 from keras_transformer.layers import record_attention
 from keras_transformer.models import Transformer
 from keras_transformer.text import SentencePieceTokenizer, WordTokenizer
+from keras_transformer.text.word_spans import spaced_words, words
 from keras_transformer.translate.translator import Translator
 from tests.backends import cases
 
@@ -158,18 +157,6 @@ def test_parts_have_names(translator):
         between_words(attention(translator, "x", "x"), "middle")
 
 
-@pytest.mark.once("words and names: no tensor differs")
-def test_words():
-    assert words("  A dog,\u3000犬 ") == [(2, 3), (4, 7), (7, 8), (9, 10)]
-    assert words(" ") == []
-    assert [text[slice(*x)] for text in ["don't 今日は"] for x in words(text)] == [
-        "don't",
-        "今",
-        "日",
-        "は",
-    ]
-
-
 def test_alignment_by_hand(randomize, monkeypatch):
     """An alignment from the mean of the heads, without EOS."""
     translator = make(WordTokenizer.train(["a b c"] * 2, ["x y z"]), randomize)
@@ -247,7 +234,6 @@ def test_what_has_no_tokens_or_too_many_is_left_out_if_not_strict(translator):
     assert pairs[1] == pairs[3] == [] and len(pairs[2]) == 1
     spaced = align(translator, ["Two dogs."], ["Zwei Hunde."], split=spaced_words)
     assert [j for _, j in spaced[0]] == [0, 1]  # the full stop belongs to its word
-    assert spaced_words(" Zwei  Hunde. ") == [(1, 5), (7, 13)]
 
 
 @pytest.mark.once("words and names: no tensor differs")

@@ -43,6 +43,7 @@ def test_all_names_of_this_backend_are_there():
     """So that a release without one is noticed; `private` then says what is done."""
     of_torch = {"GET_DEVICE", "TO_TORCH_DTYPE", "LINEAR_POINTWISE", "REORDER_WEIGHT", "INT_MM"}
     of_torch |= {"FUSED_ADAM", "PEEK_TRANSFORM", "PACKAGE_LOADER", "INT4_MM", "INT4_PACK"}
+    of_torch |= {"HANDLES_OF_TENSORS", "TENSORS_OF_HANDLES"}
     expected = {"torch": of_torch, "tensorflow": {"IN_XLA"}, "jax": set()}[BACKEND]
     assert set(NAMES) == expected | {"GLOBAL_STATE", "GET_MASK", "IN_SYMBOLIC_SCOPE"}
 

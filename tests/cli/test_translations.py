@@ -1,7 +1,8 @@
 """Forced beginnings, samples and word alignments of the command translate."""
 
-from keras_transformer.analysis.alignment import align, spaced_words
+from keras_transformer.analysis.alignment import align
 from keras_transformer.cli.translations import translations, with_prefixes
+from keras_transformer.text.word_spans import spaced_words
 from keras_transformer.translate.engines.carried import ONNX
 from keras_transformer.translate.engines.engine import Hypothesis
 from keras_transformer.translate.engines.exported import ExportedEngine

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_transformer.analysis.alignment import words
 from keras_transformer.serving.markup import blocks, placed
+from keras_transformer.text.word_spans import words
 from tests.fuzz.outcome import fuzz, outcome
 
 pytestmark = pytest.mark.once("no tensors")

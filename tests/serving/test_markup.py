@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_transformer.analysis.alignment import words
 from keras_transformer.serving.markup import blocks, placed
+from keras_transformer.text.word_spans import words
 
 
 def shouted(source, order=None):

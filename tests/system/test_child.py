@@ -3,22 +3,34 @@
 import os
 import signal
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from keras_transformer.system.child import Child, ChildEndedError
 
 SERVE = f"""
-import os, sys
+import os, subprocess, sys
 sys.path[:0] = {[x for x in sys.path if x]!r}
 from keras_transformer.system.child import serve
 def answer(asked):
     print("a library prints this")
     if asked == "die":
         os._exit(3)
+    if asked == "start":
+        return subprocess.Popen(["sleep", "60"]).pid
     return [asked, os.environ.get("NAME"), sorted(os.sched_getaffinity(0))]
 serve(answer)
 """
+
+
+def is_running(number):
+    """Return whether a process runs; one that has ended may wait for the system to remove it."""
+    try:
+        return " Z " not in Path(f"/proc/{number}/stat").read_text()
+    except OSError:
+        return False
 
 
 @pytest.fixture
@@ -58,10 +70,17 @@ def test_one_that_ends_gives_no_answer(child):
     assert not child.is_alive()
 
 
-def test_it_ends_with_its_parent(child):
-    child._process.stdin.close()  # as the system does when a process is killed
+@pytest.mark.parametrize("end", [lambda child: child._process.stdin.close(), Child.stop])
+def test_it_ends_with_its_parent_and_so_do_those_it_started(child, end):
+    child.send("start")
+    started = child.receive()
+    end(child)  # as the system does when a process is killed
     child.wait()
-    assert child._process.returncode == 0
+    for _ in range(100):
+        if not is_running(started):
+            break
+        time.sleep(0.1)
+    assert not is_running(started)
 
 
 def test_one_that_is_stopped(child):

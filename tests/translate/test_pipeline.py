@@ -69,7 +69,7 @@ def test_a_text_translates_the_same_in_any_company(translator, alone, texts, tok
 
 
 def test_a_text_translates_the_same_by_any_worker(translator, alone, monkeypatch):
-    monkeypatch.setattr(translator._engine._runner, "workers", 2)
+    monkeypatch.setattr(translator._engine._runner, "workers", lambda key: 2)
     threads = set()
 
     def of_this_thread(*arguments):

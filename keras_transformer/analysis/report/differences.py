@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import SequenceMatcher
 
-from keras_transformer.analysis.alignment import words
+from keras_transformer.text.word_spans import words
 
 Parts = list[tuple[str, bool]]
 

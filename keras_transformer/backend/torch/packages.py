@@ -26,9 +26,11 @@ from safetensors.torch import load, save
 
 from keras_transformer.backend import private
 from keras_transformer.backend.compilation import portable
+from keras_transformer.backend.torch.compiled_library import CompiledLibrary
 from keras_transformer.backend.torch.matrix_products import whole_blocks
-from keras_transformer.system.files import MOST_CACHED, keep_newest, replacing
-from keras_transformer.system.locks import waiting
+from keras_transformer.backend.workers import num_workers
+from keras_transformer.system.files import LOCK, MOST_CACHED, keep_newest, replacing
+from keras_transformer.system.locks import acquired, waiting
 from keras_transformer.system.processor import processor_features
 
 FORMAT = 2  # number of the packages' format; those with another number are compiled again
@@ -55,6 +57,9 @@ class Packages:
         model: The model, whose weights the code reads as they are, or as the compiler packed them.
         folder: Folder of the compiled functions; made if it is missing.
 
+    Attributes:
+        workers: Number of threads that may call the functions at once to gain time.
+
     Raises:
         ImportError: If there is no C++ compiler.
         ValueError: If the model is not on the CPU.
@@ -67,6 +72,7 @@ class Packages:
             raise ValueError(f"the device must be cpu for compiled functions, got {device!r}")
         folder.mkdir(0o700, parents=True, exist_ok=True)
         self._variables, self._folder = model.variables, folder
+        self.workers = num_workers()
         self._packed: dict[Any, torch.Tensor] = {}  # packed weights of all functions, each once
 
     def compiled(
@@ -82,27 +88,66 @@ class Packages:
         Raises:
             ValueError: If the compiler cannot compile the function.
         """
+        path, flat, leaves = self._planned(name, function, examples)
+        with waiting(path.with_suffix(LOCK)):
+            if not _is_whole(path):
+                with replacing(path) as temporary:
+                    self._compile(flat, leaves, temporary)
+            return self._loaded(path, flat)
+
+    def kept(
+        self,
+        name: str,
+        function: Callable,
+        examples: Sequence[Sequence[Any]],
+        timeout: float = 0,
+    ) -> Callable[[Sequence[Any]], list[Any]] | None:
+        """Return what `compiled` returns, or None where that would compile.
+
+        Args:
+            name, function, examples: See `compiled`.
+            timeout: Seconds to wait for a process that compiles or loads the same function.
+        """
+        path, flat, _ = self._planned(name, function, examples)
+        if not path.exists() or (lock := acquired(path.with_suffix(LOCK), timeout)) is None:
+            return None
+        try:
+            return self._loaded(path, flat) if _is_whole(path) else None
+        finally:
+            lock.release()
+
+    def _planned(self, name, function, examples):
+        """Return the path of a function's package, the function of leaves, and their examples."""
         leaves = [[*map(_carrier, keras.tree.flatten(example))] for example in examples]
         variables = _variables_of(function, examples[0])
         sizes = [[(*x.shape, str(x.dtype)) for x in example] for example in leaves]
         key = json.dumps([name, sizes, [*map(_digest, variables)], _environment()])
         path = self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.pt2"
-        with waiting(path.with_suffix(".lock")):
-            flat = _flat(function, examples[0], variables)
-            if not _is_whole(path):
-                with replacing(path) as temporary:
-                    self._compile(flat, leaves, temporary)
-            weights = self._weights_of(path, flat)
-            run = private.package_runner(path, weights)
-            os.utime(path)  # the packages that were not used for the longest time are removed first
-            keep_newest(self._folder.glob("*.pt2"), MOST_CACHED)
+        return path, _flat(function, examples[0], variables), leaves
 
-        # The code holds Python's lock while it waits for a call in another thread, which needs the
-        # lock to end.
-        alone = threading.Lock()
+    def _loaded(self, path, flat):
+        """Return the function in a package; the caller holds its lock."""
+        weights = self._weights_of(path, flat)
+        run = self._runner(path, weights)
+        os.utime(path)  # the packages that were not used for the longest time are removed first
+        keep_newest(self._folder.glob("*.pt2"), MOST_CACHED)
 
         def call(leaves, weights=weights):  # referenced here, because the code does not keep them
-            leaves = [x if type(x) is torch.Tensor else _carrier(x) for x in leaves]
+            return run([x if type(x) is torch.Tensor else _carrier(x) for x in leaves])
+
+        return call
+
+    def _runner(self, path, weights):
+        """Return the function in a package, from a list of tensors to a list of tensors."""
+        try:
+            return CompiledLibrary(path, weights, self.workers)
+        except (LookupError, OSError):
+            self.workers = 1
+        run, alone = private.package_runner(path, weights), threading.Lock()
+
+        def call(leaves):
+            # The code holds Python's lock while it waits for a call in another thread, which needs
+            # that lock to end.
             with alone:
                 return run(leaves)
 
@@ -118,8 +163,6 @@ class Packages:
             }
             for x, y in zip(*leaves, strict=True)
         ]
-        notice = "compiling a part of the search for this processor, once, which takes minutes"
-        warnings.warn(notice, stacklevel=2)
         try:
             with torch.no_grad(), portable(), whole_blocks(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # PyTorch's warnings about itself

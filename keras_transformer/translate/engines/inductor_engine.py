@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import tempfile
 import threading
 from collections.abc import Callable, Hashable
@@ -11,26 +13,29 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_transformer.backend import packages, portable, row_loop, without_gradients
+from keras_transformer.backend import packages
 from keras_transformer.config import require
 from keras_transformer.models import EncoderDecoder
 from keras_transformer.running.runner import Runner
 from keras_transformer.system.files import cache_folder, can_write
 from keras_transformer.text.lexical_shortlist import Shortlist
+from keras_transformer.translate.engines.inductor_compiler import compile_elsewhere, compiled_search
 from keras_transformer.translate.engines.keras_engine import KerasEngine
 
 NAME = "inductor"
-# Rows and tokens of two example batches: sizes in which they differ are variable when compiled.
-_EXAMPLES = ((2, 5), (3, 9))
+_PATIENCE = 60.0  # seconds for other processes to load what was compiled
+
+log = logging.getLogger("keras_transformer.engine")
 
 
 class InductorEngine(KerasEngine):
     """An engine that compiles the search with PyTorch, for the CPU.
 
-    The first search is compiled with its options, for any number and length of texts, in two parts:
-    the code before the loop, and one turn of the loop. The compiled code runs on one thread, and
-    has copies of the weights that it packs. Sampling, scores, and searches with other options, a
-    constraint or a shortlist run as in `KerasEngine`.
+    The first search is compiled with its options, for any number and length of texts. If no earlier
+    process has done so, another process compiles it in the background; until then, and if that
+    fails, the search runs as in `KerasEngine`, with the same results. So do sampling, scores, and
+    searches with other options, a constraint or a shortlist. The compiled code has copies of the
+    weights that it packs; many texts are translated by one thread a core.
 
     Args:
         model: The model, in float32. Its weights must not change afterwards.
@@ -49,77 +54,65 @@ class InductorEngine(KerasEngine):
         if not can_write(folder):
             self._temporary = tempfile.TemporaryDirectory()  # removed with this object
             folder = Path(self._temporary.name)
-        self._runner = _Ahead(packages(model, folder))
+        self._runner: _Ahead = _Ahead(model, folder)
+
+    def wait(self) -> None:
+        """Wait until the search that was asked for is compiled, or cannot be."""
+        self._runner.wait()
 
 
 class _Ahead(Runner):
-    """A `Runner` whose first search is compiled ahead of time."""
+    """A `Runner` whose first search is replaced by compiled code as soon as there is some."""
 
-    def __init__(self, packages: Any):
+    def __init__(self, model: EncoderDecoder, folder: Path):
         super().__init__()
-        self._packages = packages
-        self._first: tuple[Hashable, Callable] | None = None
-        self._compiling = threading.Lock()
+        self._packages, self._folder = packages(model, folder), folder
+        self._choosing = threading.Lock()
+        self._first: tuple[Hashable, bool] | None = None  # the search, and whether with a prefix
+        self._find: Callable | None = None  # its compiled form
+        self._thread: threading.Thread | None = None
+
+    def wait(self) -> None:
+        """Wait until nothing is compiled in the background."""
+        with self._choosing:
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def workers(self, key: Hashable) -> int:
+        is_compiled = self._find is not None and self._first is not None and self._first[0] == key
+        return self._packages.workers if is_compiled else super().workers(key)
 
     def search(
-        self, model: keras.Model, key: Hashable, begin: Callable, arguments: Any, varying: Any = ()
+        self, model: keras.Model, key: Any, begin: Callable, arguments: Any, varying: Any = ()
     ) -> list[np.ndarray]:
         source, _, prefix, *others = arguments
-        kind = key, prefix is None
-        is_plain = source.shape[1] > 1 and all(x is None for x in others)
-        if is_plain:
-            with self._compiling:
+        kind, example = (key, prefix is not None), arguments[:3]
+        if source.shape[1] > 1 and all(x is None for x in others):
+            with self._choosing:
                 if self._first is None:
-                    name = f"{type(model).__name__} {model.config} {kind}"
-                    self._first = kind, _compiled(self._packages, name, begin, arguments[:3])
-        if not is_plain or self._first is None or self._first[0] != kind:
-            return super().search(model, key, begin, arguments, varying)
-        return self._first[1](*arguments[:3])
+                    self._first = kind
+                    self._begin(model, key[0], example)
+            if self._find is not None and kind == self._first:
+                return self._find(*example)
+        return super().search(model, key, begin, arguments, varying)
 
+    def _begin(self, model, search, example):
+        """Load the compiled search, or begin to compile it in the background."""
+        self._find = compiled_search(self._packages.kept, model, search, example)
+        if self._find is None:
+            log.info("engine %s: compiling in the background; until then, engine keras", NAME)
+            arguments = model, search, example
+            self._thread = threading.Thread(target=self._compile, args=arguments, daemon=True)
+            self._thread.start()
 
-def _compiled(packages, name, begin, arguments):
-    """Compile a search; return the function from its arguments to arrays of ids and scores."""
-    are_given = [x is not None for x in arguments]
-
-    def begin_with(*values):
-        rest = iter(values)
-        return begin(*(next(rest) if is_given else None for is_given in are_given))
-
-    with without_gradients(), portable():
-        examples = [_example(arguments, rows, size) for rows, size in _EXAMPLES]
-        turns = []
-        for i, example in enumerate(examples, 2):
-            loop = begin_with(*example)
-            state = loop.first
-            for j in range(1, i):
-                state = loop.turn(j, *state)
-            turns.append((i, *state))
-    start = packages.compiled(f"start {name}", lambda *x: begin_with(*x).first, examples)
-    flat_turn = packages.compiled(f"turn {name}", loop.turn, turns)
-    # The index of each leaf is looked up once, because packing leaves into their tree is slow.
-    leaves = range(len(keras.tree.flatten(loop.first)))
-    _, result_places, alive = keras.tree.pack_sequence_as(loop.first, leaves)
-    names, forced = sorted(result_places, key=result_places.get), alive["forced_BL"]
-
-    def parts(leaves):
-        return leaves[0], leaves[1 : 1 + len(names)], leaves[1 + len(names) :]
-
-    def find(*arguments):
-        leaves = start([x for x in arguments if x is not None])
-        turn = lambda i, done, results, alive: parts(flat_turn([i, done, *results, *alive]))  # noqa: E731
-        with without_gradients():
-            results = row_loop(turn, leaves[forced].shape[1], *parts(leaves))
-            result = loop.result(dict(zip(names, results, strict=True)))
-        return [keras.ops.convert_to_numpy(x) for x in result]
-
-    return find
-
-
-def _example(arguments, rows, size):
-    """Return the arguments that are not None, resized to `rows` rows and sources of `size`."""
-    sizes = (size,), (), (size - 2,)
-    return [
-        keras.ops.convert_to_tensor(np.resize(x, (rows, *shape)))
-        for x, shape in zip(arguments, sizes, strict=True)
-        if x is not None
-    ]
+    def _compile(self, model, search, example):
+        kept = functools.partial(self._packages.kept, timeout=_PATIENCE)
+        try:
+            compile_elsewhere(model, search, example, self._folder)
+            self._find = compiled_search(kept, model, search, example)
+            if self._find is None:
+                raise ValueError("the compiled search is not in the cache")
+            log.info("engine %s: compiled", NAME)
+        except Exception as error:  # the compiler and its process fail in many ways
+            log.warning("engine keras instead of %s: %s", NAME, error)

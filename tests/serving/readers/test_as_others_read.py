@@ -19,9 +19,9 @@ from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
-from keras_transformer.analysis.alignment import words
 from keras_transformer.serving.markup import blocks, placed
 from keras_transformer.serving.readers import office
+from keras_transformer.text.word_spans import words
 
 pytestmark = pytest.mark.once("files: no tensor is read")
 

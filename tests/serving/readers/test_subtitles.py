@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from keras_transformer.analysis.alignment import words
 from keras_transformer.serving.markup import blocks, placed
 from keras_transformer.serving.readers.subtitles import filled, read
+from keras_transformer.text.word_spans import words
 
 pytestmark = pytest.mark.once("text: no tensor is read")
 

@@ -24,13 +24,28 @@ try:
 finally:
     print(*sorted({PACKAGES} & {{*sys.modules}}), file=sys.stderr)
 """
+SERVER = f"""
+import sys
+from fastapi.testclient import TestClient
+from keras_transformer import serving
+folder, text = sys.argv[1:]
+catalogue = serving.Catalogue.load([folder], engine="ctranslate2")
+with TestClient(serving.create_app(lambda: catalogue, serving.Settings())) as client:
+    asked = {{"q": text, "source": "en", "target": "xx"}}
+    print(client.post("/translate", json=asked).json()["translatedText"])
+print(*sorted({PACKAGES} & {{*sys.modules}}), file=sys.stderr)
+"""
 TEXT = "a b"
 OTHERS = pytest.mark.once("the engine imports no backend of Keras, whichever is chosen")
 
 
 def imported(*arguments):
     """Return the packages that `translate` imports."""
-    command = [sys.executable, "-c", PROGRAM, "translate", *map(str, arguments), TEXT]
+    return run(PROGRAM, "translate", *map(str, arguments))
+
+
+def run(program, *arguments):
+    command = [sys.executable, "-c", program, *arguments, TEXT]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 1, done.stderr
@@ -41,6 +56,13 @@ def imported(*arguments):
 def test_ctranslate2_with_a_converted_model(folder, theirs):
     expected = {"ctranslate2", "numpy", "sentencepiece"}
     assert imported(folder, "--engine", "ctranslate2") == expected
+
+
+@OTHERS
+def test_a_server_with_ctranslate2(folder, theirs):
+    pytest.importorskip("fastapi")
+    names = run(SERVER, str(folder))
+    assert "ctranslate2" in names and not names & {"keras", "torch", "jax", "tensorflow"}
 
 
 @OTHERS

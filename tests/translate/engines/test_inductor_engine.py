@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import sys
 import threading
 import zipfile
 from pathlib import Path
@@ -12,6 +13,7 @@ from unittest import mock
 import pytest
 from safetensors.torch import load as load_weights
 
+from keras_transformer.backend import private
 from keras_transformer.translate.engines.inductor_engine import InductorEngine
 from keras_transformer.translate.translator import Translator
 from tests.small_translator import WORDS
@@ -30,32 +32,68 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
 
+# A process that compiles without trials of products, which take minutes.
+QUICK = """
+from unittest import mock
+from keras_transformer.system.child import serve
+from keras_transformer.translate.engines.inductor_compiler import answer
+trials = "torch._inductor.select_algorithm.AlgorithmSelectorCache.do_autotuning"
+with mock.patch(trials, side_effect=OSError):
+    serve(answer)
+"""
+# One that is killed while it writes a package, and one that compiles nothing.
+KILLED = """
+import os, signal
+from keras_transformer.backend.torch.packages import Packages
+from keras_transformer.system.child import serve
+from keras_transformer.translate.engines.inductor_compiler import answer
+def compile_package(self, function, leaves, path):
+    path.write_bytes(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+Packages._compile = compile_package
+serve(answer)
+"""
+FAILING = """
+import os, time
+from keras_transformer.system.child import serve
+def answer(request):
+    while not os.path.exists(os.environ["ANSWER"]):
+        time.sleep(0.05)
+    return {"error": "no room"}
+serve(answer)
+"""
+COMMAND = "keras_transformer.translate.engines.inductor_compiler.COMMAND"
+
+
 def load(folder, cache):
-    with mock.patch.dict("os.environ", XDG_CACHE_HOME=str(cache)):
+    """Load a translator; two threads may search at once."""
+    with mock.patch.dict("os.environ", XDG_CACHE_HOME=str(cache), OMP_NUM_THREADS="2"):
         return Translator.load(folder, engine="inductor")
 
 
 @pytest.fixture(scope="module")
 def compiled(folder, cache):
-    """A translator whose search is compiled, without trials of products, which take minutes."""
+    """A translator whose search is compiled."""
     translator = load(folder, cache)
-    trials = "torch._inductor.select_algorithm.AlgorithmSelectorCache.do_autotuning"
-    told = pytest.warns(UserWarning, match="compiling a part of the search")
-    with told, mock.patch(trials, side_effect=OSError):
+    with mock.patch(COMMAND, (sys.executable, "-c", QUICK)):
         translator.translate(["six"])
+        translator.wait()
     return translator
 
 
+@pytest.fixture(scope="module")
+def expected(ours):
+    return ours.translate(TEXTS)
+
+
 @pytest.fixture
-def no_compiler(compiled):
-    """All that would be compiled fails."""
-    place = "keras_transformer.backend.torch.packages.Packages._compile"
-    with mock.patch(place, side_effect=OSError):
+def only_compiled(compiled, expected):
+    """Searches that are not compiled fail."""
+    with mock.patch("keras_transformer.running.runner.Runner.search", side_effect=OSError):
         yield
 
 
-def test_texts_of_any_number_and_length(compiled, ours, no_compiler):
-    expected = ours.translate(TEXTS)
+def test_texts_of_any_number_and_length(compiled, expected, only_compiled):
     assert len(set(expected)) > 10
     assert compiled.translate(TEXTS) == expected
     assert [compiled.translate([text])[0] for text in TEXTS] == expected
@@ -63,12 +101,17 @@ def test_texts_of_any_number_and_length(compiled, ours, no_compiler):
     assert compiled.translate([]) == [] and compiled.translate(["", " "]) == ["", ""]
 
 
-def test_texts_in_several_threads(compiled, ours, no_compiler):
-    expected = ours.translate(TEXTS)
-    results = []
+@pytest.mark.parametrize("workers", [1, 2])
+def test_texts_in_several_threads(folder, cache, compiled, expected, workers, monkeypatch):
+    """With PyTorch's loader, which keeps Python's lock, one search runs at a time."""
+    if workers == 1:
+        monkeypatch.setattr(private, "TENSORS_OF_HANDLES", None)
+    translator, results = load(folder, cache), []
+    assert translator.translate(TEXTS) == expected
+    assert translator._engine._runner._packages.workers == workers
 
     def work():
-        results.append(compiled.translate(TEXTS))
+        results.append(translator.translate(TEXTS, tokens_per_batch=30))
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
     for thread in threads:
@@ -91,27 +134,53 @@ def test_packages_share_their_weights(compiled, cache):
     assert all(weight.data_ptr() % 64 == 0 for weight in shared.values())
 
 
-def test_scores(compiled, ours, no_compiler):
+def test_scores(compiled, ours):
     found = compiled.nbest(TEXTS, num_hypotheses=1)
     expected = ours.nbest(TEXTS, num_hypotheses=1)
     assert [x.text for (x,) in found] == [x.text for (x,) in expected]
     assert [x.score for (x,) in found] == pytest.approx([x.score for (x,) in expected], abs=1e-4)
 
 
-def test_other_options_are_not_compiled(compiled, ours, no_compiler):
+def test_other_options_are_not_compiled(compiled, ours):
     for options in (dict(beam_size=2), dict(length_penalty=0.0), dict(prefixes=["six"] * 20)):
         assert compiled.translate(TEXTS, **options) == ours.translate(TEXTS, **options)
     assert compiled.sample(TEXTS, seed=3) == ours.sample(TEXTS, seed=3)
     assert compiled.score(TEXTS, TEXTS) == pytest.approx(ours.score(TEXTS, TEXTS), abs=1e-4)
 
 
-def test_another_process_compiles_nothing(folder, cache, ours, no_compiler):
-    assert load(folder, cache).translate(TEXTS) == ours.translate(TEXTS)
+def test_another_process_compiles_nothing(folder, cache, expected, only_compiled):
+    assert load(folder, cache).translate(TEXTS) == expected
 
 
-def test_another_model_is_compiled_anew(made_folder, cache, no_compiler):
-    with pytest.raises(OSError):
-        load(made_folder(9), cache).translate(TEXTS)
+def test_the_default_engine_answers_until_the_search_is_compiled(
+    made_folder, cache, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setenv("ANSWER", str(tmp_path / "answer"))
+    monkeypatch.setattr(COMMAND, (sys.executable, "-c", FAILING))
+    translator, expected = load(made_folder(9), cache), Translator.load(made_folder(9))
+    assert translator.translate(TEXTS) == expected.translate(TEXTS)
+
+    def warned():  # commands also let the loggers inform
+        return [x.getMessage() for x in caplog.records if x.levelname == "WARNING"]
+
+    assert not warned()
+    (tmp_path / "answer").touch()
+    translator.wait()
+    assert warned() == ["engine keras instead of inductor: no room"]
+    assert translator.translate(TEXTS) == expected.translate(TEXTS)
+    translator.wait()
+    assert len(warned()) == 1
+
+
+def test_a_compiler_that_is_killed_leaves_nothing(folder, tmp_path, expected, monkeypatch, caplog):
+    monkeypatch.setattr(COMMAND, (sys.executable, "-c", KILLED))
+    translator = load(folder, tmp_path)
+    assert translator.translate(TEXTS) == expected
+    translator.wait()
+    assert "ended by signal 9" in caplog.text
+    cache = tmp_path / "keras_transformer" / "inductor"
+    assert list(cache.glob("*.lock")) and not list(cache.glob("*.pt2"))
+    assert translator.translate(TEXTS) == expected
 
 
 def test_what_it_cannot_do(folder, tmp_path, monkeypatch):
