@@ -151,8 +151,7 @@ def load_pretrained(
                 return load_pretrained(folder, *pair, precision)
     precision = precision and usable_precision(precision)
     if is_marian(source):
-        members = [_of_marian(x, *pair, precision) for x in read_models(source)]
-        return members[0] if len(members) == 1 else ensemble(members)
+        return _joined([(x, _of_marian(x, *pair, precision)) for x in read_models(source)])
     if is_converted(source):
         return _converted(Path(source), *pair, precision)
     config = _config_of(source)
@@ -290,11 +289,24 @@ def _of_marian(
         target_language = target_language or facts.get("target_language")
         options = facts.get("search"), facts.get("directions") or ()
         model = _narrow(model, precision, folder)
-        return Translator(model, tokenizer, source_language, target_language, *options)
+        translator = Translator(model, tokenizer, source_language, target_language, *options)
+        translator.shortlist = marian.shortlist(tokenizer)
+        return translator
     tokenizer, search = marian.tokenizer, marian.search
+    shortlist = marian.shortlist(tokenizer)
     tokenizer.between(source_language, target_language)
     model = _narrow(marian.model(dtype), precision, folder)
-    return Translator(model, tokenizer, source_language, target_language, search)
+    translator = Translator(model, tokenizer, source_language, target_language, search)
+    translator.shortlist = shortlist
+    return translator
+
+
+def _joined(members: list[tuple[MarianModel, Translator]]) -> Translator:
+    """Return the only translator, or the ensemble that Marian makes of several."""
+    (marian, first), *others = members
+    if not others:
+        return first
+    return ensemble([x for _, x in members], marian.decoder.get("weights"), normalized=False)
 
 
 def _narrow(model: Any, precision: str | None, folder: Path) -> Any:

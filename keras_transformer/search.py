@@ -248,8 +248,6 @@ class Search(SearchOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        plain = not (self.suppress_tokens or self.begin_suppress_tokens)
-        require(plain or not self.shortlist, "shortlist", True, "False with suppressed tokens")
         if self.diversity_rate and self.beam_size == 1:
             raise ValueError("diversity_rate needs beam_size above 1, got beam_size=1")
 

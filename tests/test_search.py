@@ -85,11 +85,11 @@ def test_each_option_has_a_check_and_a_help():
         (dict(beam_size=None), "beam_size must be a whole number"),
         (dict(length_penalty=-1), "length_penalty must be at least 0, got -1"),
         (dict(temperature=-1), "temperature must be at least 0, got -1"),
-        (dict(shortlist=True, suppress_tokens=(5,)), "shortlist must be False with suppressed"),
         (dict(top_p=0), r"top_p must be in \(0, 1\], got 0"),
         (dict(min_p=2), r"min_p must be in \[0, 1\], got 2"),
         (dict(repetition_penalty=0), "repetition_penalty must be above 0, got 0"),
         (dict(scoring="x"), "scoring must be one of"),
+        (dict(max_length_factor=0), "max_length_factor must be a whole number of at least 1"),
         (dict(diversity_rate=1.0, beam_size=1), "diversity_rate needs beam_size above 1"),
         (dict(num_hypotheses=5), "num_hypotheses must be at most beam_size=4, got 5"),
     ],
@@ -111,6 +111,12 @@ def test_the_options_of_a_folder_hold_unless_the_caller_says_otherwise():
     assert Search.of(dict(beam_size=2), TRANSLATE, own) == Search(**own | dict(beam_size=2))
     longer = Search.of(dict(max_extra_length=9), TRANSLATE, own)
     assert (longer.max_length, longer.max_extra_length) == (None, 9)
+    marians = dict(max_length_factor=3, scoring="marian")
+    assert Search.of({}, TRANSLATE, marians).limit(7) == 21
+    shorter = Search.of(dict(max_extra_length=9), TRANSLATE, marians)
+    assert (shorter.limit(7), shorter.scoring) == (16, "marian")
+    with pytest.raises(TypeError, match="max_length_factor is not an option here"):
+        Search.of(marians, TRANSLATE)
     drawn = dict(temperature=0.7, top_p=0.9)
     assert Generation.of(dict(beam_size=3), GENERATE, drawn).temperature is None
     assert Generation.of(dict(temperature=0), GENERATE, drawn).temperature is None

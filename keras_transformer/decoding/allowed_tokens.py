@@ -16,6 +16,7 @@ def allowed_ids(
     frequent_F: Any,
     special_ids: Sequence[int],
     prefix_BP: Any = None,
+    placed_ids: Sequence[int] = (),
 ) -> Any:
     """Return the ids of the tokens that a row may use (B, A), int32, each once; -1 for none.
 
@@ -25,6 +26,7 @@ def allowed_ids(
         frequent_F: Target ids that every row may use.
         special_ids: First ids of every row's list, in this order.
         prefix_BP: Further ids of each row; None: no others.
+        placed_ids: Ids that follow the special ones, in this order, in rows that may use them.
     """
     rows = ops.shape(source_ids_BS)[0]
     candidates_BSN = ops.take(candidates_VN, source_ids_BS, axis=0)
@@ -36,10 +38,13 @@ def allowed_ids(
     sorted_BA = ops.sort(ops.concatenate([ops.cast(x, "int32") for x in parts], axis=1), axis=1)
     repeated = ops.equal(sorted_BA[:, 1:], sorted_BA[:, :-1])
     is_repeated_BA = ops.concatenate([ops.zeros_like(repeated[:, :1]), repeated], axis=1)
-    for special_id in special_ids:
-        is_repeated_BA = ops.logical_or(is_repeated_BA, ops.equal(sorted_BA, special_id))
-    special_BA = ops.tile(ops.convert_to_tensor([list(special_ids)], "int32"), (rows, 1))
-    return ops.concatenate([special_BA, ops.where(is_repeated_BA, NONE, sorted_BA)], axis=1)
+    first = [ops.tile(ops.convert_to_tensor([list(special_ids)], "int32"), (rows, 1))]
+    for placed_id in placed_ids:
+        is_used_B1 = ops.any(ops.equal(sorted_BA, placed_id), axis=1, keepdims=True)
+        first.append(ops.cast(ops.where(is_used_B1, placed_id, NONE), "int32"))
+    for known_id in (*special_ids, *placed_ids):
+        is_repeated_BA = ops.logical_or(is_repeated_BA, ops.equal(sorted_BA, known_id))
+    return ops.concatenate([*first, ops.where(is_repeated_BA, NONE, sorted_BA)], axis=1)
 
 
 def places_of(ids_BP: Any, allowed_BA: Any) -> Any:

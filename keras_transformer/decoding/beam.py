@@ -238,7 +238,7 @@ class _Beams:
             allowed_BKV = quick.where(may_BKV, quick.cast(logits_BKV, "float32"), IMPOSSIBLE)
         if rules.search.suppress_tokens or rules.search.begin_suppress_tokens:
             allowed_BKV = quick.cast(allowed_BKV, "float32")
-            allowed_BKV = rules.suppress(allowed_BKV, alive["forced_BL"], i, self.vocab_size)
+            allowed_BKV = rules.suppress(allowed_BKV, alive["forced_BL"], i)
         if rules.search.no_repeat_ngram_size:
             beams, past_BKP = logits_BKV.shape[1], alive.get("past")  # 1 beam in the first turn
             past_BKP = None if past_BKP is None else past_BKP[:, :beams]

@@ -130,7 +130,7 @@ class _Greedy:
         log_z_B1 = quick.logsumexp(logits_BV, axis=-1, keepdims=True)
         forced_B = rules.best_end(at(alive["forced_BL"], i), logits_BV)
         allowed_BV = self._masked(logits_BV, forced_B, alive)
-        allowed_BV = rules.suppress(allowed_BV, alive["forced_BL"], i, self.vocab_size)
+        allowed_BV = rules.suppress(allowed_BV, alive["forced_BL"], i)
         if rules.search.no_repeat_ngram_size:
             repeats_BR = rules.repeats(results["ids_BL"], i, alive.get("past"))
             allowed_BV = forbid(allowed_BV, repeats_BR, IMPOSSIBLE)

@@ -62,7 +62,7 @@ class Rules:
         """Padding and the banned ids, except EOS ids: Whisper pads with its EOS."""
         return tuple(x for x in (self.pad_id, *self.banned_ids) if x not in self.eos_ids)
 
-    def suppress(self, values: Any, forced_BL: Any, i: Any, vocab_size: int) -> Any:
+    def suppress(self, values: Any, forced_BL: Any, i: Any) -> Any:
         """Return values (B, ..., V) in which suppressed tokens are impossible.
 
         These are `suppress_tokens` always, and `begin_suppress_tokens` at the first token that is
@@ -72,24 +72,24 @@ class Rules:
             values: Logits or log-probabilities.
             forced_BL: What `forced` returned.
             i: Number of the token, from 0.
-            vocab_size: V.
         """
         always, first = self.search.suppress_tokens, self.search.begin_suppress_tokens
         if always:
-            values = values + self._excluding(always, vocab_size)
+            values = self._without(values, always)
         if first:
             begins_B = quick.argmax(quick.cast(forced_BL < 0, "int32"), axis=-1) == i
             begins = quick.expand_dims(begins_B, tuple(range(1, len(values.shape))))
-            values = quick.where(begins, values + self._excluding(first, vocab_size), values)
+            values = quick.where(begins, self._without(values, first), values)
         return values
 
-    def _excluding(self, ids, vocab_size):
-        """Return a bias (V,) that makes these tokens impossible; made once, before the loop."""
-        if ids not in self._made:
-            values_V = np.zeros(vocab_size, "float32")
-            values_V[list(ids)] = IMPOSSIBLE
-            self._made[ids] = keras.ops.convert_to_tensor(values_V)
-        return self._made[ids]
+    def _without(self, values, ids):
+        """Return values (..., V) in which these tokens are impossible."""
+        count = max(ids) + 1  # with a shortlist, V may be known in the graph only
+        if ids not in self._made:  # a bias, made once, before the loop
+            bias = np.zeros(count, "float32")
+            bias[list(ids)] = IMPOSSIBLE
+            self._made[ids] = keras.ops.convert_to_tensor(bias)
+        return quick.concatenate([values[..., :count] + self._made[ids], values[..., count:]], -1)
 
     @functools.cached_property
     def _made(self):

@@ -22,9 +22,12 @@ from keras_transformer.hub.marian.outgoing import (
     options_of,
 )
 from keras_transformer.hub.marian.shortlists import write_shortlist
+from keras_transformer.hub.marian.vocabularies import model_pieces
 from keras_transformer.search import without_protection
 from keras_transformer.system.files import check_free, replacing
 from keras_transformer.text import SentencePieceTokenizer, Tokenizer
+from keras_transformer.text.pieces import SPACE
+from keras_transformer.text.word_model import is_word_model
 from keras_transformer.translate.translator import Translator
 from keras_transformer.weights import weights_of
 
@@ -49,11 +52,11 @@ def marian(
     Marian adds no tags: a text must begin with those that the tokenizer would add. A post-norm
     model with Marian's sinusoids whose BOS is a vector of zeros, such as one of OPUS-MT, is written
     with Marian's old layers. Others need Marian 1.12 or later (`pymarian`), whose new layers do not
-    mask padding in all batches: `decoder.yml` asks for `mini-batch: 1`. The vocabularies are
-    SentencePiece models (`.spm`); or lists of pieces (`.yml`), if ids are not those of a
-    SentencePiece model. For lists, texts must be cut into pieces first. In float32,
-    `load_pretrained` reads it back, bit for bit, with the tokenizer in its folder
-    `keras_transformer`.
+    mask padding in all batches: `decoder.yml` asks for `mini-batch: 1`. SSRU decoders and
+    normalized embeddings need the old layers. The vocabularies are SentencePiece models (`.spm`);
+    or lists of pieces (`.yml`), if ids are not those of a SentencePiece model. For lists, texts
+    must be cut into pieces first, but for lists of words. In float32, `load_pretrained` reads it
+    back, bit for bit, with the tokenizer in its folder `keras_transformer`.
 
     Args:
         folder: A folder written by `Translator.save`.
@@ -108,16 +111,16 @@ def marian(
             "normalize": search.length_penalty,
             "max-length": config.max_length,
             "max-length-crop": True,
-            "max-length-factor": LENGTHS,
-            "allow-unk": True,
-            "allow-special": True,
+            # The tables of positions of the newer layers have LENGTHS times those of a source.
+            "max-length-factor": min(search.max_length_factor or LENGTHS, LENGTHS),
+            "allow-unk": tokenizer.unk_id not in search.suppress_tokens,
+            "allow-special": {*search.suppress_tokens} <= {tokenizer.unk_id},
         }
         if kind_of(config, weights) == NEW:
             options["mini-batch"] = 1
         if translator.shortlist is not None:
             write_shortlist(temporary / SHORTLIST, translator.shortlist, tokenizer)
-            if search.shortlist:
-                options["shortlist"] = [SHORTLIST]
+            options["shortlist"] = [SHORTLIST, False]  # False: Marian does not check it again
         lines = [f"{name}: {json.dumps(value)}\n" for name, value in options.items()]
         (temporary / DECODER).write_text("".join(lines), "utf-8")
     return out
@@ -125,20 +128,35 @@ def marian(
 
 def _write_vocabularies(out: Path, tokenizer: Tokenizer) -> list[str]:
     """Write the vocabularies and return the names of the source's and the target's file."""
-    if isinstance(tokenizer, SentencePieceTokenizer) and tokenizer.shared:
-        (out / "vocab.spm").write_bytes(tokenizer.source_model)
-        return ["vocab.spm", "vocab.spm"]
     sides = ("source", "target")
-    for side in sides:
-        if model := getattr(tokenizer, f"{side}_model", None):
+    models = {side: getattr(tokenizer, f"{side}_model", b"") for side in sides}
+    are_words = {side: is_word_model(model) for side, model in models.items()}
+    for side, model in models.items():
+        if model and not are_words[side]:
             (out / f"{side}.spm").write_bytes(model)
-    if isinstance(tokenizer, SentencePieceTokenizer):
-        return ["source.spm", "target.spm"]
+    if isinstance(tokenizer, SentencePieceTokenizer) or all(
+        _has_ids(model, tokenizer.pieces_of(side)) for side, model in models.items()
+    ):
+        if not tokenizer.shared or len({*models.values()}) > 1:
+            return ["source.spm", "target.spm"]
+        (out / "source.spm").rename(out / "vocab.spm")
+        (out / "target.spm").unlink()
+        return ["vocab.spm", "vocab.spm"]
     for side in sides:
         pieces = tokenizer.pieces_of(side)
+        if are_words[side]:
+            pieces = [piece.removeprefix(SPACE) for piece in pieces]
         for name, number in (("</s>", tokenizer.eos_id), ("<unk>", tokenizer.unk_id)):
             is_there = number is not None and pieces[number] == name
             require(is_there, f"id of {name}", number, "in the vocabulary, for Marian")
         text = json.dumps({piece: i for i, piece in enumerate(pieces)}, ensure_ascii=False)
         (out / f"{side}.yml").write_text(text, "utf-8")
     return ["source.yml", "target.yml"]
+
+
+def _has_ids(model, pieces):
+    """Return whether a SentencePiece model has the ids of these pieces, perhaps of their first."""
+    if not model or is_word_model(model):
+        return False
+    names = model_pieces(model, Path("the tokenizer"))
+    return names == pieces[: len(names)]

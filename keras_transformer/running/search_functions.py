@@ -45,8 +45,10 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
     """
     config = model.config
     beam_size = 1 if search.temperature is not None else search.beam_size
-
     special_ids = tuple(dict.fromkeys((config.pad_id, config.bos_id, *config.eos_ids)))
+    suppressed = search.suppress_tokens, search.begin_suppress_tokens
+    # With a shortlist, ids that the search names have the same places in all rows.
+    placed_ids = tuple(x for x in dict.fromkeys(sum(suppressed, ())) if x not in special_ids)
 
     def begin(source, max_lengths, prefix=None, uniforms=None, constraint_state=None, *shortlist):
         source = source if isinstance(source, dict) else {model.source_name: source}
@@ -58,13 +60,16 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
             length = length + ops.shape(prefix)[1]
         first_ids = quick.full((rows, 1), config.bos_id, dtype="int32")
         sizes = dict(first_ids=first_ids, length=length + 1, beam_size=beam_size)
+        options = search
         # Identity: without a shortlist, a search has the model's ids.
         to_search_id: Callable[[int], int] = int
         if search.shortlist:  # the ids of the search are indices of their row's list
             ids = source[model.source_name]
             candidates, frequent = shortlist
-            allowed = allowed_ids(ids, candidates, frequent, special_ids, prefix)
-            sizes["allowed_ids_BA"], to_search_id = allowed, special_ids.index
+            allowed = allowed_ids(ids, candidates, frequent, special_ids, prefix, placed_ids)
+            sizes["allowed_ids_BA"], to_search_id = allowed, (*special_ids, *placed_ids).index
+            always, first = (tuple(map(to_search_id, x)) for x in suppressed)
+            options = replace(search, suppress_tokens=always, begin_suppress_tokens=first)
             prefix = None if prefix is None else places_of(prefix, allowed)
         logits, state, step = model.prefill(**source, **sizes)
         # `transformers` counts the token that the decoder begins with.
@@ -75,7 +80,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
             step,
             logits,
             state,
-            search,
+            options,
             eos_ids=tuple(map(to_search_id, config.eos_ids)),
             length=length,
             max_lengths_B=max_lengths,

@@ -12,7 +12,11 @@ from keras_transformer.translate.engines.keras_engine import KerasEngine
 from keras_transformer.translate.translator import Translator
 
 
-def ensemble(translators: Sequence[Translator]) -> Translator:
+def ensemble(
+    translators: Sequence[Translator],
+    weights: Sequence[float] | None = None,
+    normalized: bool = True,
+) -> Translator:
     """Return a translator that averages the log-probabilities of several at each step.
 
     ```python
@@ -25,9 +29,11 @@ def ensemble(translators: Sequence[Translator]) -> Translator:
     Args:
         translators: One or more translators with the same tokenizer, languages and
             `engine="keras"`.
+        weights, normalized: See `models.Ensemble`.
 
     Raises:
-        ValueError: If there are none, one has another engine, or tokenizers or languages differ.
+        ValueError: If there are none, one has another engine, tokenizers or languages differ, or
+            weights are not one number above 0 for each.
     """
     require(len(translators) > 0, "translators", translators, "one or more")
     first = translators[0]
@@ -42,6 +48,8 @@ def ensemble(translators: Sequence[Translator]) -> Translator:
         pair = translator.source_language, translator.target_language
         require(pair == languages, "the languages of a translator", pair, f"{languages}")
     chosen = copy.copy(first)
-    joined: Any = Ensemble([x.model for x in translators])  # searches like a model
+    joined: Any = Ensemble(
+        [x.model for x in translators], weights, normalized
+    )  # searches like a model
     chosen._engine = KerasEngine(joined, first.shortlist)
     return chosen

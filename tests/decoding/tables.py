@@ -4,6 +4,7 @@ A table gives the distribution of the next token for each history of a row, so t
 of the state, an extra token or the history of another row changes the scores.
 """
 
+import dataclasses
 import functools
 import math
 
@@ -58,7 +59,8 @@ def follow(tables_BHV):
 
 def asked(function, options):
     """Return the options with those of a search as one `Search`, by default those of the paper."""
-    own = {name: options[name] for name in Search.names() if name in options}
+    names = {field.name for field in dataclasses.fields(Search)}
+    own = {name: value for name, value in options.items() if name in names}
     plain = dict(beam_size=1, length_penalty=0.0) if function is greedy_search else {}
     others = {name: value for name, value in options.items() if name not in own}
     return {"search": Search(**plain | own), **others}
@@ -120,9 +122,10 @@ def penalized_log_probs_of(table, penalty):
 
 
 def ids_of(row, eos_ids=(EOS,)):
-    """Return a row as a tuple; assert that only padding follows its first end."""
+    """Return a row as a tuple; assert that only padding follows its first end, or its limit."""
     row = list(row)
-    end = next((i + 1 for i, token in enumerate(row) if token in eos_ids), len(row))
+    limit = row.index(PAD) if PAD in row else len(row)
+    end = next((i + 1 for i, token in enumerate(row) if token in eos_ids), limit)
     assert set(row[end:]) <= {PAD}
     return tuple(int(token) for token in row[:end])
 
@@ -174,6 +177,23 @@ def naive_beam_search(
         if len(finished) >= beam_size and max(finished)[0] >= best_alive:
             break
     return sorted(finished, reverse=True)[:beam_size]
+
+
+def naive_marian_search(log_probs, max_length, beam_size, length_penalty, forced_eos):
+    """Marian's search for one row with lists: return [(score, ids), ...], best first.
+
+    Each hypothesis that ends takes a place of the beam for good.
+    """
+    alive, finished = [(0.0, ())], []
+    for length in range(1, max_length + 1):
+        is_last = length == max_length
+        tokens = [EOS] if is_last and forced_eos else [EOS, A, B, C]
+        longer = [(total + log_probs(ids)[x], (*ids, x)) for total, ids in alive for x in tokens]
+        best = sorted(longer, reverse=True)[: beam_size - len(finished)]
+        ended = [x for x in best if is_last or x[1][-1] == EOS]
+        finished += [(total / length**length_penalty, ids) for total, ids in ended]
+        alive = [x for x in best if x not in ended]
+    return sorted(finished, reverse=True)
 
 
 def repeats(ids, size):

@@ -30,6 +30,14 @@ def test_each_row_has_its_own_ids_once():
         assert len(real) == len(set(real)) and set(real) == expected
 
 
+def test_placed_ids_have_the_same_places_in_rows_that_may_use_them():
+    tensors = (ops.convert_to_tensor(x) for x in (SOURCE, CANDIDATES, FREQUENT))
+    rows = ops.convert_to_numpy(allowed_ids(*tensors, SPECIAL, placed_ids=(9, 7, 12))).tolist()
+    assert [row[3:6] for row in rows] == [[-1, 7, -1], [9, 7, -1], [-1, 7, -1]]
+    for row, plain in zip(rows, ops.convert_to_numpy(found()).tolist(), strict=True):
+        assert sorted(x for x in row if x >= 0) == sorted(x for x in plain if x >= 0)
+
+
 def test_a_prefix_is_allowed_and_has_places():
     prefix = np.array([[8, 7], [3, 0], [12, 0]], "int32")
     ids = found(prefix)

@@ -25,6 +25,7 @@ from tests.decoding.tables import (
     limits,
     log_probs_of,
     naive_beam_search,
+    naive_marian_search,
     penalized_log_probs_of,
     random_tables,
     searcher,
@@ -124,6 +125,36 @@ def test_beam_search_equals_the_naive_one(options, seed, max_lengths):
     for row, limit in enumerate(max_lengths):
         expected = naive_beam_search(log_probs_of(tables[row]), limit, **options)
         assert_found(ids[row], scores[row], expected, options.get("eos_ids", (EOS,)))
+
+
+MARIANS = [
+    dict(beam_size=3, length_penalty=0.6, forced_eos=False),
+    dict(beam_size=3, length_penalty=0.0, forced_eos=True),
+    dict(beam_size=2, length_penalty=1.0, forced_eos=False),
+    dict(beam_size=1, length_penalty=0.6, forced_eos=False),
+]
+
+
+@pytest.mark.parametrize("options", cases(MARIANS, MARIANS[0]), ids=str)
+@examples
+@hypothesis.given(seed=seeds, max_lengths=limits)
+def test_the_scoring_of_marian_equals_the_naive_one(options, seed, max_lengths):
+    tables = random_tables(seed)
+    function = greedy_search if options["beam_size"] == 1 else beam_search
+    ids, scores = searcher(function, scoring="marian", **options)(tables, max_lengths)
+    for row, limit in enumerate(max_lengths):
+        expected = naive_marian_search(log_probs_of(tables[row]), limit, **options)
+        assert_found(ids[row], scores[row], expected)
+
+
+@pytest.mark.once("made of parts that are tested under each backend")
+def test_in_the_scoring_of_marian_an_end_takes_a_place_for_good():
+    """By hand: the two ends at once leave no place for "ab", which is better than both."""
+    table = language({EOS: 1}, _={A: 0.9, EOS: 0.1}, a={B: 0.9, EOS: 0.1}, ab={C: 0.1, EOS: 0.9})
+    run = searcher(beam_search, beam_size=2, length_penalty=1.0, scoring="marian")
+    ids, scores = run(table, np.array([4]))
+    assert [ids_of(row) for row in ids[0]] == [(A, B, EOS), (EOS,)]
+    np.testing.assert_allclose(scores[0], np.log([0.9**3, 0.1]) / [3, 1], rtol=1e-5)
 
 
 PENALIZED = [

@@ -44,7 +44,7 @@ def test_suppressed_tokens():
     rules = Rules(Search(suppress_tokens=(2,), begin_suppress_tokens=(0, 1)), eos_ids=(1,))
     forced = ops.convert_to_tensor([[FREE, FREE], [3, FREE]], "int32")
     for i, expected in enumerate(([[0, 0, 0, 1], [1, 1, 0, 1]], [[1, 1, 0, 1], [0, 0, 0, 1]])):
-        logits = rules.suppress(ops.zeros((2, 4)), forced, i, 4)
+        logits = rules.suppress(ops.zeros((2, 4)), forced, i)
         assert (numpy(logits) > IMPOSSIBLE / 2).tolist() == expected
 
 

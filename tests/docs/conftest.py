@@ -24,6 +24,7 @@ from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.context import SEPARATOR
 from keras_transformer.text.glossary import TERM_TAGS
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from tests.hub.marian.models import documented
 from tests.language.chats import chat_folder
 
 from . import data_sets, senses
@@ -102,6 +103,7 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
         pretrained_folder(kind, folder / name, english, german)
     (folder / "openai/whisper-tiny").mkdir(parents=True)
     whisper_folder(folder / "openai/whisper-tiny")
+    documented(folder / "marian")
     _gpt2(folder / "gpt2", text)
     chat_folder(folder / "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm", max_length=256)
     _bert(folder / "bert-base-uncased")

@@ -1,6 +1,5 @@
 """An export for Marian: its files, and the same translations by Marian itself."""
 
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -12,19 +11,18 @@ import pytest
 from keras_transformer import load_pretrained
 from keras_transformer.config import TransformerConfig
 from keras_transformer.export import marian
-from keras_transformer.hub.marian.outgoing import restored
+from keras_transformer.hub.marian.marian_options import read_pieces
+from keras_transformer.hub.marian.outgoing import OURS, restored
 from keras_transformer.models import Transformer
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.text.lexical_shortlist import Shortlist
 from keras_transformer.translate.translator import Translator
 from keras_transformer.weights import weights_of
 from tests.export.translators import ENGLISH, MADE_UP
+from tests.hub.marian.models import DATA, SOURCES, facts, needs_marian
 
 pytestmark = pytest.mark.once("weights are arrays, whatever runs here")
 
-needs_marian = pytest.mark.skipif(
-    importlib.util.find_spec("pymarian") is None, reason='needs pymarian, of the extra "bench"'
-)
 LEGACY = dict(positions="sinusoidal_tensor2tensor", zeros=True)
 KINDS = {
     "post-norm": dict(decoder_d_ff=16),
@@ -33,6 +31,8 @@ KINDS = {
     "two vocabularies": dict(share_embeddings=False, positions="learned"),
     "legacy": LEGACY,
     "legacy, untied": dict(tie_output=False, **LEGACY),
+    "legacy, SSRU": dict(decoder_recurrence="ssru", norm_embeddings=True, **LEGACY),
+    "legacy, SSRU, pre-norm": dict(decoder_recurrence="ssru", norm_first=True, **LEGACY),
 }
 
 
@@ -57,11 +57,11 @@ def translator(kind, randomize):
     return Translator(model, tokenizer, "en", "xx")
 
 
-def decode(out, *options):
+def decode(out, *options, texts=TEXTS):
     """Return Marian's translations."""
     command = [sys.executable, "-m", "pymarian", "decode", "-c", str(out / "decoder.yml")]
     command += ["--cpu-threads", "1", "--quiet", *options]
-    text = "".join(f"{x}\n" for x in TEXTS)
+    text = "".join(f"{x}\n" for x in texts)
     run = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
     return run.stdout.split("\n")[:-1]
 
@@ -100,6 +100,24 @@ def test_files(kind, randomize, tmp_path):
         load_pretrained(tmp_path / "out" / "model.npz")
 
 
+def test_wrong_facts_in_an_export(randomize, tmp_path):
+    translator("legacy", randomize).save(tmp_path / "saved")
+    path = marian(tmp_path / "saved", tmp_path / "out") / "model.npz"
+    with np.load(path) as file:
+        arrays = dict(file)
+    for change, message in (
+        ({"search": {"beam_size": 0}}, "beam_size must be a whole number of at least 1, got 0"),
+        ({"search": {"beams": 4}}, "search.* must be an object with options of"),
+        ({"search": [4]}, "search.* must be an object with options of"),
+        ({"config": {}}, ""),
+    ):
+        facts = json.loads(bytes(arrays[OURS]).rstrip(b"\0")) | change
+        wrong = {OURS: np.frombuffer(json.dumps(facts).encode(), "int8")}
+        np.savez(path, **arrays | wrong)
+        with pytest.raises(ValueError, match=rf"model.npz is damaged: .*{message}"):
+            load_pretrained(path)
+
+
 @needs_marian
 @pytest.mark.parametrize("kind", KINDS)
 def test_translations_are_ours(kind, randomize, tmp_path):
@@ -115,8 +133,39 @@ def test_shortlist(randomize, tmp_path):
     made.shortlist = Shortlist.train(made.tokenizer, ENGLISH, MADE_UP, per_piece=4, frequent=5)
     made.save(tmp_path / "saved")
     out = marian(tmp_path / "saved", tmp_path / "out")
-    options = "-b", "1", "--shortlist", str(out / "shortlist.bin")
-    check_same(made.translate(TEXTS, beam_size=1, shortlist=True), decode(out, *options))
+    check_same(made.translate(TEXTS, beam_size=1, shortlist=True), decode(out, "-b", "1"))
+
+
+@pytest.mark.parametrize("name", ["ssru", "swish", "untied"])
+def test_an_imported_model_goes_back(name, tmp_path):
+    load_pretrained(DATA / f"{name}.npz", "en", "de").save(tmp_path / "saved")
+    out = marian(tmp_path / "saved", tmp_path / "out")
+    text = (out / "decoder.yml").read_text()
+    assert "allow-unk: false" in text and "max-length-factor: 3" in text
+    names = ["source.yml", "target.yml"] if name == "untied" else ["vocab.spm"]
+    for side, file in zip(("en", "de"), names, strict=False):  # as they were
+        expected = DATA / (f"{side}.yml" if name == "untied" else "joint.spm")
+        if name != "untied":
+            assert (out / file).read_bytes() == expected.read_bytes()
+        else:
+            pieces = list(json.loads((out / file).read_text("utf-8")))
+            assert pieces[:-1] == list(read_pieces(expected))
+    with np.load(DATA / f"{name}.npz") as first, np.load(out / "model.npz") as second:
+        for x in set(first) & set(second) - {"special:model.yml"}:
+            rows = tuple(map(slice, first[x].shape))  # with the rows of padding, Marian's are more
+            np.testing.assert_array_equal(first[x], second[x][rows])
+    assert load_pretrained(out).translate(SOURCES[:9], beam_size=1) == [
+        text.strip() for text in facts(name)[0][:9]
+    ]
+
+
+@needs_marian
+@pytest.mark.parametrize("name", ["ssru", "swish", "untied"])
+def test_an_imported_model_goes_back_to_the_same_translations(name, tmp_path):
+    load_pretrained(DATA / f"{name}.npz", "en", "de").save(tmp_path / "saved")
+    out = marian(tmp_path / "saved", tmp_path / "out")
+    theirs = decode(out, "-b", "1", "--normalize", "0", "--mini-batch", "1", texts=SOURCES)
+    assert theirs == facts(name)[0]
 
 
 @needs_marian

@@ -6,6 +6,8 @@ from keras import ops
 
 from keras_transformer.models import Ensemble
 from keras_transformer.running.runner import score_function
+from keras_transformer.running.search_functions import translation_function
+from keras_transformer.search import Search
 
 SOURCE = np.array([[4, 7, 5, 3], [8, 9, 3, 0]], "int32")
 FIRST = np.full((2, 1), 2, "int32")
@@ -52,9 +54,27 @@ def test_one_model_is_itself(models):
     assert (np.abs(both - expected) > 1e-3).all()
 
 
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_as_in_marian_scores_are_means_of_scores(models, beam_size):
+    """The scores of a search are the weighted means of the models' own of the same ids."""
+    search = Search(beam_size, 0.0, max_extra_length=3)
+    arguments = [ops.convert_to_tensor(x) for x in (SOURCE, np.array([7, 6], "int32"))]
+    both = Ensemble(models, weights=[3, 1], normalized=False)
+    ids, scores = translation_function(search, both)(*arguments)
+    for k in range(beam_size):
+        own = [numpy(score_function(model)(arguments[0], ids[:, k])) for model in models]
+        expected = 0.75 * own[0] + 0.25 * own[1]
+        np.testing.assert_allclose(numpy(scores)[:, k], expected, atol=1e-4)
+    other, _ = translation_function(search, Ensemble(models))(*arguments)
+    assert (numpy(other) != numpy(ids)).any()
+
+
 def test_bad_input(models, tiny_transformer):
     with pytest.raises(ValueError, match="models must be one or more"):
         Ensemble([])
+    for weights in ([1.0], [1.0, 0], [1.0, "x"]):
+        with pytest.raises(ValueError, match="weights must be a number above 0 for each of 2"):
+            Ensemble(models, weights)
     other = tiny_transformer(source_vocab_size=14, target_vocab_size=14)
     message = "source_vocab_size of a model must be 13, as of the first, got 14"
     with pytest.raises(ValueError, match=message):

@@ -111,3 +111,6 @@ def test_the_limit_of_each_row():
     # 3 + 5; the positions without BOS; the prefix is longer than its source; a row of padding.
     expected = [8, 31, 11, 1]
     assert most_tokens(sources, prefixes, 4, search, max_length=32).tolist() == expected
+    # 3 * 2; the positions without BOS; the prefix times 2; a row of padding.
+    search, expected = Search(max_length_factor=2), [6, 31, 12, 1]
+    assert most_tokens(sources, prefixes, 4, search, max_length=32).tolist() == expected

@@ -65,6 +65,15 @@ def test_scores_are_those_of_the_model(translator):
             assert translator.config.bos_id not in hypothesis
 
 
+def test_a_factor_limits_the_output(translator):
+    """Twice the 4 ids of the sources are 4 more than these."""
+    rows = [ops.convert_to_tensor(x) for x in (SOURCE, 2 * np.array([4, 4, 2], "int32"))]
+    searches = [Search(1, 0.0, **x) for x in (dict(max_length_factor=2), dict(max_extra_length=4))]
+    ids, expected = (translation_function(x, translator)(*rows)[0] for x in searches)
+    assert ids.shape == (3, 1, 8)
+    np.testing.assert_array_equal(*map(ops.convert_to_numpy, (ids, expected)))
+
+
 @pytest.mark.once("made of parts that are tested under each backend")
 def test_a_prefix_lengthens_the_output(translator):
     prefix = np.array([[9, 0], [9, 8], [0, 0]], "int32")
@@ -164,6 +173,7 @@ def lists(ids, vocab_size=13):
 )
 def test_a_shortlist_of_all_ids_changes_nothing(translator, beam_size, penalty):
     search = Search(beam_size, 0.6, max_extra_length=EXTRA, repetition_penalty=penalty)
+    search = dataclasses.replace(search, suppress_tokens=(5,), begin_suppress_tokens=(7, 5))
     shortlisted = dataclasses.replace(search, shortlist=True)
     prefix = np.array([[9, 0], [9, 8], [0, 0]], "int32")
     plain = over_arrays(translation_function(search, translator), translator)

@@ -18,11 +18,14 @@ from keras_transformer.hub.marian.binary import BinaryFile, is_binary
 from keras_transformer.hub.marian.marian_options import checked, config_of, read_yaml, search_of
 from keras_transformer.hub.marian.npz import SUFFIX, ModelFile
 from keras_transformer.hub.marian.outgoing import OURS, TOKENIZER, facts_of, restored
+from keras_transformer.hub.marian.shortlists import read_shortlist
 from keras_transformer.hub.marian.vocabularies import PAIR, SPM, suppressed, tokenizer_of
 from keras_transformer.hub.marian.weight_names import OUTPUT, UNUSED, embedding, rules_of
 from keras_transformer.models import Transformer
+from keras_transformer.search import Search
 from keras_transformer.system.git_lfs import read_bytes
 from keras_transformer.text import MarianTokenizer, Tokenizer, load_tokenizer
+from keras_transformer.text.lexical_shortlist import Shortlist
 from keras_transformer.weights import assign_weights
 from keras_transformer.weights.sizes import sized_by
 
@@ -115,6 +118,13 @@ class MarianModel:
             ValueError: If an option of the model is not supported; names it.
         """
         tokenizer, theirs = self.tokenizer, self._options
+        name = "transformer-guided-alignment-layer"
+        if (layer := self.file.options.get(name, "last")) != "last":
+            warnings.warn(
+                f"{name} of {self.file.path}, {layer}, is left out: words are aligned by the mean "
+                "of the heads of a layer in the middle",
+                stacklevel=2,
+            )
         try:
             return config_of(theirs, tokenizer.target_vocab_size, tokenizer.eos_id)
         except ValueError as error:
@@ -122,11 +132,33 @@ class MarianModel:
 
     @property
     def search(self) -> dict[str, Any]:
-        """The options with which our search equals Marian's, but for a shortlist."""
-        if "shortlist" in self.decoder:
-            message = f"the shortlist of {self.where} is left out: all pieces are candidates"
-            warnings.warn(message, stacklevel=2)
-        return search_of(self.decoder, suppressed(self.tokenizer), self.where)
+        """The options with which our search equals Marian's."""
+        search = search_of(self.decoder, suppressed(self.tokenizer), self.where)
+        return search | ({"shortlist": True} if self.decoder.get("shortlist") else {})
+
+    def shortlist(self, tokenizer: Tokenizer) -> Shortlist | None:
+        """Read the shortlist that the options of the decoder name; None: they name none.
+
+        Args:
+            tokenizer: The tokenizer of the model.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ValueError: If it is broken, or of another vocabulary.
+        """
+        if not self.decoder.get("shortlist"):
+            return None
+        entry = self.decoder["shortlist"]
+        name, *rest = entry if isinstance(entry, list) else [entry]
+        require(isinstance(name, str), f"shortlist in {self.where}", entry, "a path, first")
+        path = _beside(self.where, name)
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no shortlist {path}, which {self.where} names")
+        # Of a text: frequent pieces, candidates and a probability; of a binary file: true or false.
+        numbers = [x for x in rest if type(x) in (int, float)]
+        options = dict(zip(("frequent", "per_piece", "least"), numbers, strict=False))
+        sizes = None if self.is_ours else self._options["dim-vocabs"]
+        return read_shortlist(path, tokenizer, sizes=sizes, **options)
 
     def model(self, dtype: Any = None) -> keras.Model:
         """Read the weights.
@@ -179,9 +211,11 @@ class MarianModel:
             config, weights = restored(arrays)
             model = Transformer(config, dtype=dtype)
             assign_weights(weights, model)
+            facts = facts_of(arrays)
+            Search.saved({"search": facts.get("search") or {}}, OURS)
         except (KeyError, ValueError, TypeError) as error:
             raise ValueError(f"{self.file.path} is damaged: {error!r:.300}") from error
-        return model, load_tokenizer(folder), facts_of(arrays)
+        return model, load_tokenizer(folder), facts
 
     def _check(self, needed):
         names, path = self.file.names, self.file.path

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from keras_transformer.config import TransformerConfig
+from keras_transformer.hub.families.family import Rule
+from keras_transformer.hub.marian.weight_names import rules_of
 
 TARGET = "target_embedding/tokens/embeddings"
 LEGACY, NEW = "transformer", "transformer-new"  # values of Marian's option `type`
@@ -17,16 +21,12 @@ class WeightPlace(NamedTuple):
     """The place of one of our weights in Marian's file.
 
     Args:
-        path: Path of our weight.
-        names: Names of Marian's arrays: several for a fused projection.
+        rule: Path of our weight, names and form of Marian's arrays.
         factor: Marian's values are ours times this number.
-        rank: Number of axes of Marian's arrays; a first axis of 1 is added where ours have fewer.
     """
 
-    path: str
-    names: tuple[str, ...]
+    rule: Rule
     factor: float
-    rank: int
 
 
 def layout(config: TransformerConfig, kind: str) -> Iterator[WeightPlace]:
@@ -40,37 +40,15 @@ def layout(config: TransformerConfig, kind: str) -> Iterator[WeightPlace]:
         config: The model's config.
         kind: `LEGACY` or `NEW`.
     """
-    names = _Legacy() if kind == LEGACY else _New(config)
-    stream = stream_factor(config, kind)
-    tokens = token_factor(config, kind)
-    if config.share_embeddings:
-        yield WeightPlace(TARGET, ("Wemb",), tokens, 2)
-    else:
-        yield WeightPlace("source_embedding/tokens/embeddings", ("encoder_Wemb",), tokens, 2)
-        yield WeightPlace(TARGET, ("decoder_Wemb",), tokens, 2)
-    if not config.tie_output:
-        yield WeightPlace("output/kernel", ("decoder_ff_logit_out_W",), 1.0, 2)
-    if config.output_bias:
-        yield WeightPlace("output_bias/bias", ("decoder_ff_logit_out_b",), 1.0, 2)
-    final = 1 / tokens if config.tie_output else 1.0
-    if config.norm_first:
-        for stack, factor in (("encoder", 1.0), ("decoder", final)):
-            yield from _norm(f"{stack}/norm", names.top(stack), factor, names.rank)
-    for stack, number, blocks in _blocks(config):
-        last = stack == "decoder" and number == config.num_decoder_layers - 1
-        for block in blocks:
-            path = f"{stack}/block_{number}/{block}"
-            reading = 1.0 if config.norm_first else 1 / stream
-            for part, letters in _PARTS[block].items():
-                kernel, bias = (stream, stream) if part == "output" else (reading, 1.0)
-                for weight, factor, rank in (("kernel", kernel, 2), ("bias", bias, names.rank)):
-                    mark = "W" if weight == "kernel" else "b"
-                    arrays = tuple(names.part(stack, number, block, mark + x) for x in letters)
-                    yield WeightPlace(f"{path}/{part}/{weight}", arrays, factor, rank)
-            is_final = last and block == "feed_forward"
-            factor = 1.0 if config.norm_first else final if is_final else stream
-            norm = names.norm(stack, number, block, config.norm_first)
-            yield from _norm(f"{path}_norm/norm", norm, factor, names.rank)
+    for rule in rules_of(config, output_transposed=False):
+        if kind == LEGACY:
+            yield WeightPlace(rule, 1.0)
+            continue
+        names = tuple(_new_name(config, name) for name in rule.names)
+        # Biases and norms of the new layers are vectors.
+        form = rule.layout if names == rule.theirs else "same"
+        rule = dataclasses.replace(rule, theirs=names, layout=form)
+        yield WeightPlace(rule, _factor(config, rule.ours))
 
 
 def stream_factor(config: TransformerConfig, kind: str) -> float:
@@ -86,87 +64,60 @@ def token_factor(config: TransformerConfig, kind: str) -> float:
     return scale * stream_factor(config, kind)
 
 
-# Our projections of a block, and the ends of Marian's names of them.
-_SELF = {"query_key_value": "qkv", "output": "o"}
-_PARTS = {
-    "attention": _SELF,
-    "self_attention": _SELF,
-    "cross_attention": {"query": "q", "key_value": "kv", "output": "o"},
-    "feed_forward": {"hidden": "1", "output": "2"},
-}
+def _factor(config, path):
+    """Return the factor of a weight in the layers of `NEW`."""
+    stream, tokens = stream_factor(config, NEW), token_factor(config, NEW)
+    *_, layer, weight = path.split("/")
+    if layer == "tokens":
+        return tokens
+    if layer == "norm":
+        last = f"decoder/block_{config.num_decoder_layers - 1}/feed_forward_norm/norm"
+        last = "decoder/norm" if config.norm_first else last
+        if path.startswith(last):
+            return 1 / tokens if config.tie_output else 1.0
+        return 1.0 if config.norm_first else stream
+    if "/block_" not in path:  # of the output
+        return 1.0
+    if layer == "output":
+        return stream
+    return 1 / stream if weight == "kernel" and not config.norm_first else 1.0
 
-_LEGACY_BLOCKS = {"attention": "self", "self_attention": "self", "cross_attention": "context"}
+
+# Blocks and attentions in the layers of `NEW`, by stack and part of the usual name.
 _NEW_BLOCKS = {
-    "attention": ("selfAttentionBlock", "selfAttention"),
-    "self_attention": ("autoRegressiveBlock", "selfAttention"),
-    "cross_attention": ("crossAttentionBlock", "crossAttention"),
+    ("encoder", "self"): ("selfAttentionBlock", "selfAttention"),
+    ("decoder", "self"): ("autoRegressiveBlock", "selfAttention"),
+    ("decoder", "context"): ("crossAttentionBlock", "crossAttention"),
 }
+_IN_LAYER = re.compile(r"(encoder|decoder)_l(\d+)_(self|context|ffn)_(\w+)")
+_TOP = re.compile(r"(encoder|decoder)_top_(\w+)")
 
 
-def _blocks(config):
-    """Yield (stack, number, names of its sub-layers) of each block."""
-    for number in range(config.num_encoder_layers):
-        yield "encoder", number, ("attention", "feed_forward")
-    for number in range(config.num_decoder_layers):
-        yield "decoder", number, ("self_attention", "cross_attention", "feed_forward")
-
-
-def _norm(path, names, factor, rank):
-    for weight, name in zip(("gamma", "beta"), names, strict=True):
-        yield WeightPlace(f"{path}/{weight}", (name,), factor, rank)
-
-
-class _Legacy:
-    """Names of the arrays that Marian's training writes."""
-
-    rank = 2  # axes of biases and norms
-
-    def part(self, stack, number, block, part):
-        return f"{stack}_l{number + 1}_{_LEGACY_BLOCKS.get(block, 'ffn')}_{part}"
-
-    def norm(self, stack, number, block, norm_first):
-        end = "ffn" if block == "feed_forward" else "Wo"
-        return self._named(self.part(stack, number, block, end), "_pre" if norm_first else "")
-
-    def top(self, stack):
-        return self._named(f"{stack}_top", "")
-
-    def _named(self, prefix, suffix):
-        return [f"{prefix}_ln_{x}{suffix}" for x in ("scale", "bias")]
-
-
-class _New:
-    """Names of the arrays in the layers of `type: transformer-new`."""
-
-    rank = 1
-
-    def __init__(self, config):
-        # Marian joins ReLU, the dense layer before it and dropout; other activations are layers.
-        first, second = ("LinearReluDropout", 1) if config.activation == "relu" else ("Linear", 3)
-        self._feed_forward = {"1": f"at(0)->as<marian::nn::{first}>()"}
-        self._feed_forward["2"] = f"at({second})->as<marian::nn::Linear>()"
-
-    def part(self, stack, number, block, part):
-        weight, end = {"W": "weight", "b": "bias"}[part[0]], part[1]
-        layer = self._layer(stack, number)
-        if block == "feed_forward":
-            return f"{layer}->filterBlock->layers->{self._feed_forward[end]}->{weight}"
-        outer, inner = _NEW_BLOCKS[block]
+def _new_name(config, name):
+    """Return the name of an array in the layers of `type: transformer-new`."""
+    if top := _TOP.fullmatch(name):
+        stack, part = top.groups()
+        return f"TransformerBatch{stack.title()}->{stack}->postprocessor->{_new_norm(part)}"
+    if not (parts := _IN_LAYER.fullmatch(name)):
+        return name
+    stack, number, block, part = parts.groups()
+    kind = f"Transformer{stack.title()}Layer"
+    kind += "WithCrossAttention" if stack == "decoder" else ""
+    layer = f"TransformerBatch{stack.title()}->{stack}->layers->at({int(number) - 1})"
+    layer += f"->as<marian::nn::{kind}>()"
+    outer, inner = _NEW_BLOCKS.get((stack, block), ("filterBlock", ""))
+    if "_ln_" in part:
+        place = "preprocessor" if config.norm_first else "postprocessor"
+        return f"{layer}->{outer}->{place}->{_new_norm(part)}"
+    weight, end = {"W": "weight", "b": "bias"}[part[0]], part[1]
+    if block != "ffn":
         return f"{layer}->{outer}->{inner}->{end}Proj->{weight}"
+    # Marian joins ReLU, the dense layer before it and dropout; other activations are layers.
+    first, second = ("LinearReluDropout", 1) if config.activation == "relu" else ("Linear", 3)
+    dense = {"1": f"at(0)->as<marian::nn::{first}>()"}
+    dense["2"] = f"at({second})->as<marian::nn::Linear>()"
+    return f"{layer}->{outer}->layers->{dense[end]}->{weight}"
 
-    def norm(self, stack, number, block, norm_first):
-        outer = _NEW_BLOCKS.get(block, ("filterBlock",))[0]
-        place = "preprocessor" if norm_first else "postprocessor"
-        return self._named(f"{self._layer(stack, number)}->{outer}->{place}")
 
-    def top(self, stack):
-        return self._named(f"TransformerBatch{stack.title()}->{stack}->postprocessor")
-
-    def _layer(self, stack, number):
-        kind = f"Transformer{stack.title()}Layer"
-        kind += "WithCrossAttention" if stack == "decoder" else ""
-        name = f"TransformerBatch{stack.title()}->{stack}->layers->at({number})"
-        return f"{name}->as<marian::nn::{kind}>()"
-
-    def _named(self, prefix):
-        return [f"{prefix}->norm->{x}" for x in ("weight", "bias")]
+def _new_norm(part):
+    return f"norm->{'weight' if 'ln_scale' in part else 'bias'}"

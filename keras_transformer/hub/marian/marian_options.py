@@ -127,7 +127,9 @@ def read_yaml(text: bytes, where: str | os.PathLike) -> dict[str, Any]:
         ValueError: If the text is no mapping in YAML.
     """
     values = _loaded(text, where, "CSafeLoader", "SafeLoader")
-    require(isinstance(values, dict), f"the content of {where}", values, "a mapping")
+    # Its type, not itself: what aliases repeat would be too long to print.
+    kind = type(values).__name__
+    require(isinstance(values, dict), f"the content of {where}", kind, "a mapping")
     return {str(name): value for name, value in values.items()}
 
 
@@ -141,7 +143,8 @@ def read_pieces(path: Path) -> dict[str, int]:
     # All values are texts in a base loader: in others, the pieces "no" and "1" would not be.
     values = _loaded(path.read_bytes(), path, "CBaseLoader", "BaseLoader")
     accepted = "a mapping of pieces to ids"
-    require(isinstance(values, dict), f"the content of {path}", values, accepted)
+    kind = type(values).__name__
+    require(isinstance(values, dict), f"the content of {path}", kind, accepted)
     try:
         return {str(piece): int(number) for piece, number in values.items()}
     except (ValueError, TypeError) as error:

@@ -14,16 +14,15 @@ from keras_transformer.hub.marian.layout import (
     LEGACY,
     NEW,
     TARGET,
-    WeightPlace,
     layout,
     stream_factor,
     token_factor,
 )
+from keras_transformer.hub.marian.marian_options import ACTIVATIONS, RECURRENT
 from keras_transformer.hub.marian.npz import OPTIONS, SPECIAL
 from keras_transformer.layers.embedding import sinusoids
-from keras_transformer.layers.head_groups import fuse, unfuse
 
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}  # ours, and Marian's names
+_THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
 # Marian skips arrays whose names begin with "special:". These are our config, and the difference
 # between the bits of a weight and of what its array gives back.
 OURS, REST = f"{SPECIAL}keras_transformer", f"{SPECIAL}keras_transformer/"
@@ -39,11 +38,13 @@ def kind_of(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> str
     """Return the kind of Marian's layers that can hold a model: `LEGACY` if possible, else `NEW`.
 
     The legacy layers have Marian's sinusoids, and begin each translation with a vector of zeros.
-    With pre-norm, they leave out a norm of the decoder's keys and values after the first position.
+    With pre-norm, they leave out a norm of the decoder's keys and values after the first position,
+    which a recurrence does not have.
     """
-    is_legacy = not config.norm_first and config.positions == "sinusoidal_tensor2tensor"
+    is_legacy = not config.norm_first or config.decoder_recurrence is not None
     is_legacy &= (
-        config.scale_embeddings
+        config.positions == "sinusoidal_tensor2tensor"
+        and config.scale_embeddings
         and config.epsilon == EPSILON[LEGACY]
         and config.position_offset == 0
     )
@@ -57,15 +58,26 @@ def options_of(config: TransformerConfig, kind: str = LEGACY) -> dict[str, Any]:
         ValueError: If Marian cannot hold a model with this config; the message names the field.
     """
     _check(config)
+    for name, plain in (("decoder_recurrence", None), ("norm_embeddings", False)):
+        value = getattr(config, name)
+        accepted = (
+            f"{plain} for Marian, or positions must be 'sinusoidal_tensor2tensor', epsilon "
+            f"{EPSILON[LEGACY]}, and the vector of BOS zero, as in models of Marian"
+        )
+        require(kind == LEGACY or value == plain, name, value, accepted)
     tied = {
         (True, True): "tied-embeddings-all",
         (False, True): "tied-embeddings",
         (True, False): "tied-embeddings-src",
     }.get((config.share_embeddings, config.tie_output))
-    norms = {"transformer-postprocess": "dan"}
+    layers = {"transformer-postprocess": "dan"}
     if config.norm_first:
-        norms = {"transformer-preprocess": "n", "transformer-postprocess": "da"}
-        norms |= {"transformer-postprocess-top": "n"}
+        layers = {"transformer-preprocess": "n", "transformer-postprocess": "da"}
+        layers |= {"transformer-postprocess-top": "n"}
+    if config.norm_embeddings:
+        layers["transformer-postprocess-emb"] = "nd"
+    if config.decoder_recurrence:
+        layers |= {"transformer-decoder-autoreg": RECURRENT, "dec-cell": "ssru"}
     return {
         "type": kind,
         "dim-vocabs": [config.source_vocab_size, config.target_vocab_size],
@@ -75,8 +87,8 @@ def options_of(config: TransformerConfig, kind: str = LEGACY) -> dict[str, Any]:
         "transformer-heads": config.num_heads,
         "transformer-dim-ffn": config.d_ff,
         "transformer-decoder-dim-ffn": config.decoder_d_ff or config.d_ff,
-        "transformer-ffn-activation": ACTIVATIONS[config.activation],
-        **norms,
+        "transformer-ffn-activation": _THEIR_ACTIVATIONS[config.activation],
+        **layers,
         **({tied: True} if tied else {}),
     }
 
@@ -100,7 +112,8 @@ def arrays_of(
     options = options_of(config, kind) | {"version": "v1.12"}
     arrays: Arrays = {}
     for place in layout(config, kind):
-        arrays |= _put(config, place, weights[place.path])
+        parts = place.rule.give(weights[place.rule.ours])
+        arrays |= {name: part * np.float32(place.factor) for name, part in parts.items()}
     bias = arrays.setdefault(_OUTPUT_BIAS, np.zeros((1, config.target_vocab_size), "float32"))
     bias[:, list({config.pad_id, config.bos_id} - {*config.eos_ids})] = NEVER
     if kind == NEW:
@@ -121,8 +134,8 @@ def arrays_of(
 
 def kernels(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> list[str]:
     """Return the names of Marian's arrays that are matrices of dense layers."""
-    places = layout(config, kind_of(config, weights))
-    return [name for x in places if x.path.endswith("/kernel") for name in x.names]
+    rules = [place.rule for place in layout(config, kind_of(config, weights))]
+    return [name for x in rules if x.ours.endswith("/kernel") for name in x.names]
 
 
 def restored(arrays: Mapping[str, np.ndarray]) -> tuple[TransformerConfig, Arrays]:
@@ -150,34 +163,11 @@ def _check(config):
     accepted = "TransformerConfig: Marian has only the Transformer of the paper"
     require(isinstance(config, TransformerConfig), "config", what, accepted)
     require(len(config.eos_ids) == 1, "eos_id", config.eos_id, "one id for Marian")
-    accepted = f"one of {sorted(ACTIVATIONS)} for Marian"
-    require(config.activation in ACTIVATIONS, "activation", config.activation, accepted)
-    recurrence = config.decoder_recurrence
-    require(recurrence is None, "decoder_recurrence", recurrence, "None for an export to Marian")
+    accepted = f"one of {sorted(_THEIR_ACTIVATIONS)} for Marian"
+    require(config.activation in _THEIR_ACTIVATIONS, "activation", config.activation, accepted)
     heads = config.num_decoder_heads or config.num_heads
     accepted = f"num_heads, {config.num_heads}, for Marian"
     require(heads == config.num_heads, "num_decoder_heads", heads, accepted)
-    require(not config.norm_embeddings, "norm_embeddings", True, "False for Marian")
-
-
-def _put(config, place, value):
-    """Return Marian's arrays of one weight."""
-    parts = [value]
-    if len(place.names) > 1:
-        parts = unfuse(value, (config.num_heads,) * len(place.names))
-    parts = [part * np.float32(place.factor) for part in parts]
-    parts = [x[None] if x.ndim < place.rank else x for x in parts]
-    return dict(zip(place.names, parts, strict=True))
-
-
-def _get(
-    config: TransformerConfig, place: WeightPlace, arrays: Mapping[str, np.ndarray]
-) -> np.ndarray:
-    """Return the weight at a place, up to rounding."""
-    parts = [arrays[name] / np.float32(place.factor) for name in place.names]
-    is_vector = place.path.endswith(("bias", "gamma", "beta"))
-    parts = [part.reshape(-1) if is_vector else part for part in parts]
-    return fuse(parts, config.num_heads) if len(parts) > 1 else parts[0]
 
 
 def _table(stack):
@@ -221,7 +211,10 @@ def _positions(config, weights):
 def _weights_of(config, arrays):
     """Return our weights from Marian's arrays, up to rounding."""
     kind = json.loads(bytes(arrays[OPTIONS]).rstrip(b"\0"))["type"]
-    weights = {x.path: _get(config, x, arrays) for x in layout(config, kind)}
+    weights = {}
+    for rule, factor in layout(config, kind):
+        parts = {name: arrays[name] / np.float32(factor) for name in rule.names}
+        weights[rule.ours] = rule.take(parts.__getitem__)
     for stack, path in _tables_of(config).items():
         table = arrays[_table(stack)][: config.max_length] / np.float32(stream_factor(config, NEW))
         unused = np.zeros((config.position_offset, config.d_model), "float32")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ def read_shortlist(
     path: str | os.PathLike,
     tokenizer: Tokenizer,
     *,
+    sizes: Sequence[int] | None = None,
     frequent: int = 100,
     per_piece: int = 100,
     least: float = 0.0,
@@ -35,6 +37,8 @@ def read_shortlist(
         path: The file: Marian's binary form, or lines of a target piece, a source piece and the
             probability of the target (`lex.s2t`).
         tokenizer: Tokenizer of the model, with Marian's ids.
+        sizes: Marian's number of source and target pieces, if the tokenizer has more; None: those
+            of the tokenizer.
         frequent: Number of the first target ids that every source may use.
         per_piece: Maximum number of candidates per source piece.
         least: Minimum probability of a candidate.
@@ -46,17 +50,18 @@ def read_shortlist(
     path = Path(path)
     refuse_pointer(path)
     content = path.read_bytes()
-    sizes = tokenizer.source_vocab_size, tokenizer.target_vocab_size
+    ours = tokenizer.source_vocab_size, tokenizer.target_vocab_size
     if content[:8] == struct.pack("<Q", MAGIC):
-        frequent, rows = _binary_rows(path, content, sizes)
+        frequent, rows = _binary_rows(path, content, sizes or ours)
+        rows += [np.array([], "int32")] * (ours[0] - len(rows))
     else:
         rows = _text_rows(path, content, tokenizer, per_piece, least)
     if tokenizer.shared:  # Marian then allows all pieces of the source
         rows = [[number, *(i for i in row if i != number)] for number, row in enumerate(rows)]
-    candidates = np.full((sizes[0], max(1, *map(len, rows))), NONE, "int32")
+    candidates = np.full((ours[0], max(1, *map(len, rows))), NONE, "int32")
     for number, row in enumerate(rows):
         candidates[number, : len(row)] = row
-    common = np.arange(min(frequent, sizes[1]), dtype="int32")
+    common = np.arange(min(frequent, (sizes or ours)[1]), dtype="int32")
     return Shortlist(candidates, common, tokenizer.fingerprint())
 
 
@@ -112,7 +117,7 @@ def _binary_rows(path, content, sizes):
     if has[0] != sizes[0] or has[1] > sizes[1]:
         raise ValueError(
             f"{path} is of another vocabulary: it has {has[0]} source pieces and target ids below "
-            f"{has[1]}, the tokenizer has {sizes[0]} and {sizes[1]}"
+            f"{has[1]}, the model has {sizes[0]} and {sizes[1]}"
         )
     return frequent, np.split(ids, offsets[1:-1])
 

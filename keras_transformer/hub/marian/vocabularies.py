@@ -17,6 +17,7 @@ from keras_transformer.text.word_model import word_model
 
 SPM = ".spm"
 LISTS = (".yml", ".yaml", ".json")
+_LONGEST = 2_000  # bytes of a piece in a list, at most
 PAIR = ("source.spm", "target.spm")
 # Pieces of bytes that are control characters, which Marian never generates.
 _CONTROL = re.compile(r"<0x[01][0-9A-F]>")
@@ -41,6 +42,9 @@ def tokenizer_of(paths: Sequence[Path], sizes: Sequence[int], where: Path) -> Ma
     for side, path, size in zip(PAIR, paths, sizes, strict=True):
         if not path.is_file():
             raise FileNotFoundError(f"there is no vocabulary {path}, which {where} needs")
+        length, most = path.stat().st_size, _LONGEST * size
+        is_short = path.suffix not in LISTS or length <= most
+        require(is_short, f"bytes of {path}", length, f"at most {most} for {size} pieces")
         model, pieces = _read(path, path.parent / side)
         accepted = f"{size}, as in {where}"
         require(len(pieces) == size, f"the number of pieces in {path}", len(pieces), accepted)
@@ -63,11 +67,24 @@ def suppressed(tokenizer: MarianTokenizer) -> set[int]:
     return {i for i, piece in enumerate(pieces) if piece == UNK or _CONTROL.fullmatch(piece)}
 
 
+def model_pieces(model: bytes, path: Path) -> list[str]:
+    """Return the pieces of a SentencePiece model by the names that `tokenizer_of` gives them.
+
+    Args:
+        model: The serialized model.
+        path: Its file, for messages.
+
+    Raises:
+        ValueError: If it is no SentencePiece model, or has a piece twice.
+    """
+    return _with_names(_pieces(model, path), path)
+
+
 def _read(path, beside):
     """Return the SentencePiece model of one side, and its pieces in the order of their ids."""
     if path.suffix == SPM:
         model = read_bytes(path)
-        return model, _with_names(_pieces(model, path), path)
+        return model, model_pieces(model, path)
     accepted = f"a path that ends with {SPM} or one of {LISTS}"
     require(path.suffix in LISTS, "a vocabulary", str(path), accepted)
     ids = read_pieces(path)

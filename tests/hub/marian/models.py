@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 DATA = Path(__file__).with_name("data")
 NAMES = ("post_norm", "pre_norm", "tied_all", "untied", "swish", "ssru")
+needs_marian = pytest.mark.skipif(
+    importlib.util.find_spec("pymarian") is None, reason='needs pymarian, of the extra "bench"'
+)
 SOURCES: list[str] = json.loads((DATA / "sources.json").read_text("utf-8"))
 
 
@@ -29,6 +34,15 @@ def copied(name: str, folder: Path) -> Path:
     for path in (*DATA.glob(f"{name}.npz*"), *DATA.glob("*.spm"), *DATA.glob("??.yml")):
         shutil.copy(path, folder)
     return folder / f"{name}.npz"
+
+
+def documented(folder: Path) -> None:
+    """Write the model of docs/migrating.md into a folder: `model.npz` with a `decoder.yml`."""
+    copied("tied_all", folder).rename(folder / "model.npz")
+    (folder / "tied_all.npz.decoder.yml").unlink()
+    options = dict(models=["model.npz"], vocabs=["joint.spm"] * 2, normalize=0.6)
+    options |= {"relative-paths": True, "beam-size": 4}
+    (folder / "decoder.yml").write_text(json.dumps(options))
 
 
 def changed(path: Path, options: str = "", **arrays: Any) -> None:

@@ -10,15 +10,18 @@ from tests.hub.marian.models import DATA, SOURCES, facts
 TEXTS = SOURCES[:30]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("marian") / "saved"
-    load_pretrained(DATA / "tied_all.npz", "en", "de").save(folder)
-    return folder
+@pytest.fixture
+def folder(tmp_path):
+    return saved("tied_all", tmp_path)
 
 
-def check(exported):
-    lists = facts("tied_all")[1]
+def saved(name, tmp_path):
+    load_pretrained(DATA / f"{name}.npz", "en", "de").save(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def check(exported, name="tied_all"):
+    lists = facts(name)[1]
     best = [rows[0]["text"].strip() for rows in lists[: len(TEXTS)]]
     assert exported.translate(TEXTS) == best
     for ours, theirs in zip(exported.nbest(TEXTS), lists, strict=False):
@@ -31,9 +34,10 @@ def test_onnx(folder, tmp_path):
 
 
 @pytest.mark.once("runs a program of its own")
-def test_saved_model(folder, tmp_path):
-    out = export.saved_model(folder, tmp_path / "served")
-    check(Translator.load(out))
+def test_saved_model(tmp_path):
+    """With an SSRU: each step of the graph has the state of the one before it."""
+    out = export.saved_model(saved("ssru", tmp_path), tmp_path / "served")
+    check(Translator.load(out), "ssru")
 
 
 @pytest.mark.once("reads what it writes")

@@ -1,5 +1,7 @@
 """Marian's models as ours: the same translations, scores of n-best lists and of words."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
@@ -8,7 +10,8 @@ from keras_transformer import Translator
 from keras_transformer.hub.marian.binary import write_binary
 from keras_transformer.hub.marian.incoming import is_marian
 from keras_transformer.pretrained import load_pretrained
-from tests.hub.marian.models import DATA, NAMES, SOURCES, changed, copied, facts
+from tests.hub.marian.make import run
+from tests.hub.marian.models import DATA, NAMES, SOURCES, changed, copied, facts, needs_marian
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -75,9 +78,30 @@ def test_a_folder_with_several_models_is_an_ensemble(tmp_path):
     assert is_marian(tmp_path) and not is_marian(DATA / "joint.spm")
     both = load_pretrained(tmp_path)
     assert len(both.model.models) == 2
-    assert both.translate(SOURCES[:2], beam_size=1)
+    assert both.model.weights == (0.5, 0.5) and not both.model.normalized
     with pytest.raises(ValueError, match="an ensemble cannot be saved"):
         both.save(tmp_path / "saved")
+
+
+@needs_marian
+@pytest.mark.once("three programs are compared")
+@pytest.mark.parametrize("weights", [[], [0.7, 0.2]], ids=str)
+def test_an_ensemble_translates_as_in_marian(weights, tmp_path):
+    names = ["tied_all.npz", "post_norm.npz"]
+    for name in names:
+        copied(name.removesuffix(".npz"), tmp_path)
+    options = {"models": names, "vocabs": ["joint.spm"] * 2, "normalize": 0.6, "beam-size": 4}
+    options |= {"weights": weights} if weights else {}
+    (tmp_path / "decoder.yml").write_text(json.dumps(options))
+    both = load_pretrained(tmp_path)
+    here = {"n-best": True, "mini-batch": 1, "cpu-threads": 1}
+    lines = run(tmp_path, "decode", SOURCES, **options, **here)
+    rows = [line.split(" ||| ") for line in lines.splitlines()]
+    for number, best in enumerate(both.nbest(SOURCES)):
+        theirs = [row for row in rows if row[0] == str(number)]
+        assert [x.text for x in best] == [row[1].strip() for row in theirs]
+        scores = [float(row[-1]) / sum(weights or [1, 1]) for row in theirs]
+        np.testing.assert_allclose([x.score for x in best], scores, atol=1e-4)
 
 
 def test_vocabularies_are_found_without_options_of_a_decoder(tmp_path):
@@ -118,6 +142,13 @@ def test_what_cannot_be_carried_is_refused(options, message, tmp_path):
 
 
 @pytest.mark.once("reads options")
+def test_a_layer_that_aligns_is_left_out_with_a_warning():
+    message = "transformer-guided-alignment-layer of .*swish.npz, 2, is left out: words are aligned"
+    with pytest.warns(UserWarning, match=message):
+        load_pretrained(DATA / "swish.npz")
+
+
+@pytest.mark.once("reads options")
 def test_options_of_the_decoder_are_checked(tmp_path):
     path = copied("tied_all", tmp_path)
     options = path.with_name("tied_all.npz.decoder.yml")
@@ -155,6 +186,20 @@ def test_other_recurrences_are_refused_by_name(tmp_path):
 
 
 @pytest.mark.once("reads files")
+def test_binary_files_of_other_programs_are_ignored_or_refused(tmp_path):
+    path = copied("tied_all", tmp_path)
+    for name, content in (("pytorch_model.bin", b"PK\3\4"), ("model.bin", b"\6\0\0\0\x0f")):
+        (tmp_path / name).write_bytes(content * 99)
+    path.with_name("tied_all.npz.decoder.yml").unlink()
+    assert load_pretrained(tmp_path).translate(SOURCES[:1], beam_size=1)
+    path.unlink()
+    assert not is_marian(tmp_path)
+    (tmp_path / "other.bin").write_bytes(b"\1" + bytes(7) + b"\xff" * 99)
+    with pytest.raises(ValueError, match="other.bin is not a whole binary model of Marian"):
+        load_pretrained(tmp_path)
+
+
+@pytest.mark.once("reads files")
 def test_a_binary_file_is_read_as_the_npz(tmp_path):
     path = copied("tied_all", tmp_path)
     with np.load(path) as file:
@@ -167,12 +212,3 @@ def test_a_binary_file_is_read_as_the_npz(tmp_path):
     expected = load_pretrained(DATA / "tied_all.npz")
     for ours, theirs in zip(translator.model.weights, expected.model.weights, strict=True):
         np.testing.assert_array_equal(*map(keras.ops.convert_to_numpy, (ours, theirs)))
-
-
-@pytest.mark.once("reads files")
-def test_a_shortlist_is_left_out_with_a_warning(tmp_path):
-    path = copied("tied_all", tmp_path)
-    with (tmp_path / "tied_all.npz.decoder.yml").open("a") as file:
-        file.write("\nshortlist: [lex.bin, false]\n")
-    with pytest.warns(UserWarning, match="the shortlist of .*decoder.yml is left out"):
-        load_pretrained(path)

@@ -11,10 +11,10 @@ from tests.hub.marian.test_outgoing import CONFIGS, config_of, random_weights
 @pytest.mark.parametrize("changes", CONFIGS.values(), ids=CONFIGS)
 def test_all_weights(changes, kind):
     config = config_of(**changes)
-    places = list(layout(config, kind))
+    rules = [place.rule for place in layout(config, kind)]
     paths = {x for x in random_weights(config) if not x.endswith("positions/embeddings")}
-    assert sorted(x.path for x in places) == sorted(paths)
-    names = [name for x in places for name in x.names]
+    assert sorted(x.ours for x in rules) == sorted(paths)
+    names = [name for x in rules for name in x.names]
     assert len({*names}) == len(names)
 
 
@@ -28,16 +28,16 @@ def test_factors():
 
 @pytest.mark.once("arithmetic")
 def test_names():
-    places = {x.path: x for x in layout(config_of(), NEW)}
+    places = {x.rule.ours: x for x in layout(config_of(), NEW)}
     block = "TransformerBatchDecoder->decoder->layers->at(1)"
     block += "->as<marian::nn::TransformerDecoderLayerWithCrossAttention>()"
     place = places["decoder/block_1/feed_forward/hidden/kernel"]
-    assert place.names == (
+    assert place.rule.theirs == (
         f"{block}->filterBlock->layers->at(0)->as<marian::nn::LinearReluDropout>()->weight",
     )
     # A post-norm layer reads a residual stream that is 4 times ours.
-    assert (place.factor, place.rank) == (0.25, 2)
+    assert (place.factor, place.rule.layout) == (0.25, "same")
     place = places["decoder/block_1/cross_attention/key_value/bias"]
     inner = f"{block}->crossAttentionBlock->crossAttention"
-    assert place.names == tuple(f"{inner}->{x}Proj->bias" for x in "kv")
-    assert (place.factor, place.rank) == (1, 1)
+    assert place.rule.theirs == tuple(f"{inner}->{x}Proj->bias" for x in "kv")
+    assert (place.factor, place.rule.layout) == (1, "same")

@@ -23,6 +23,16 @@ def test_options_are_a_mapping():
         read_yaml(b"[]", "x.yml")
 
 
+def test_what_aliases_repeat_is_not_printed(tmp_path):
+    """40 lines, each twice the one before it: 2 ** 40 words."""
+    lines = ["- &a0 [x, x]", *(f"- &a{i + 1} [*a{i}, *a{i}]" for i in range(40))]
+    (tmp_path / "words.yml").write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=r"words.yml must be a mapping of pieces .* got 'list'"):
+        read_pieces(tmp_path / "words.yml")
+    with pytest.raises(ValueError, match="the content of x.yml must be a mapping, got 'list'"):
+        read_yaml("\n".join(lines).encode(), "x.yml")
+
+
 def test_the_search_of_a_decoder():
     search = search_of({"normalize": 1, "max-length-factor": 2, "mini-batch": 8}, {5, 1}, "x.yml")
     assert search == dict(

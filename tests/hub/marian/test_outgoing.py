@@ -22,6 +22,8 @@ CONFIGS = {
     "unscaled": dict(scale_embeddings=False, positions="learned", position_offset=2),
     "unpositioned": dict(positions="none", norm_first=True),
     "legacy": LEGACY,
+    "legacy, SSRU": dict(decoder_recurrence="ssru", norm_embeddings=True, **LEGACY),
+    "legacy, SSRU, pre-norm": dict(decoder_recurrence="ssru", norm_first=True, **LEGACY),
 }
 
 
@@ -110,13 +112,29 @@ def test_options():
     [
         (dict(activation="gelu_tanh"), "activation must be one of .* for Marian, got 'gelu_tanh'"),
         (dict(num_decoder_heads=4), "num_decoder_heads must be num_heads, 2, for Marian, got 4"),
-        (dict(norm_embeddings=True), "norm_embeddings must be False for Marian, got True"),
         (dict(eos_id=(3, 5)), r"eos_id must be one id for Marian, got \(3, 5\)"),
     ],
 )
 def test_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         options_of(config_of(**changes))
+
+
+@pytest.mark.once("reads a config")
+@pytest.mark.parametrize("changes", [dict(norm_embeddings=True), dict(decoder_recurrence="ssru")])
+def test_what_only_legacy_layers_have(changes):
+    ((name, value),) = changes.items()
+    config = config_of(**changes)
+    message = f"{name} must be .* for Marian, or positions must be 'sinusoidal_tensor2tensor', eps"
+    with pytest.raises(ValueError, match=rf"{message}.*, got '?{value}"):
+        arrays_of(config, random_weights(config))
+    assert (
+        options_of(config_of(**changes, **LEGACY)).items()
+        >= {
+            "norm_embeddings": {"transformer-postprocess-emb": "nd"},
+            "decoder_recurrence": {"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"},
+        }[name].items()
+    )
 
 
 @pytest.mark.once("reads a config")

@@ -2,12 +2,17 @@
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from keras_transformer import Translator
 from keras_transformer.hub.marian.shortlists import read_shortlist, write_shortlist
+from keras_transformer.pretrained import load_pretrained
 from keras_transformer.text.lexical_shortlist import Shortlist
+from tests.hub.marian.make import run
+from tests.hub.marian.models import SOURCES, copied, needs_marian
 
 pytestmark = pytest.mark.once("files: no tensor is read")
 
@@ -75,3 +80,48 @@ def test_bad_files(change, message, tmp_path):
 def test_another_vocabulary():
     with pytest.raises(ValueError, match="lex.bin is of another vocabulary: it has 8 source pie"):
         read_shortlist(DATA / "lex.bin", tokenizer(words=WORDS[:6]))
+
+
+def with_list(folder):
+    """Copy a model, with a list of few random candidates in the options of its decoder."""
+    path = copied("tied_all", folder)
+    random = np.random.default_rng(0).integers(2, 240, (240, 4)).astype("int32")
+    made = Shortlist(random, np.arange(9, dtype="int32"), "mine")
+    write_shortlist(path.with_name("lex.bin"), made, tokenizer(words=["</s>", "<unk>"] * 120))
+    options = path.with_name("tied_all.npz.decoder.yml")
+    options.write_text(f"{options.read_text()}\nshortlist: [lex.bin, false]\n")
+    return path
+
+
+def test_a_model_with_a_list(tmp_path):
+    translator = load_pretrained(with_list(tmp_path), "en", "de")
+    rows = translator.shortlist.candidates
+    assert translator.search["shortlist"] and rows.shape[0] == 241
+    listed = translator.translate(SOURCES[:9])
+    assert listed != translator.translate(SOURCES[:9], shortlist=False)
+    translator.save(tmp_path / "saved")
+    assert Translator.load(tmp_path / "saved").translate(SOURCES[:9]) == listed
+    (tmp_path / "lex.bin").unlink()
+    with pytest.raises(FileNotFoundError, match=r"there is no shortlist .*lex.bin, which"):
+        load_pretrained(tmp_path / "tied_all.npz")
+
+
+@needs_marian
+def test_translations_with_a_list_are_marians(tmp_path):
+    """With its rule that the number of pieces is a multiple of 8: the next ids after the first."""
+    path = with_list(tmp_path)
+    options: dict[str, Any] = {"beam-size": 4, "normalize": 0.6, "mini-batch": 1, "cpu-threads": 1}
+    options |= dict(models=path.name, vocabs=["joint.spm"] * 2, shortlist=["lex.bin", "false"])
+    theirs = run(tmp_path, "decode", SOURCES[:20], **options).splitlines()
+    translator = load_pretrained(path, "en", "de")
+    rows, count = translator.shortlist.candidates, 0
+    for source, expected in zip(SOURCES[:20], theirs, strict=True):
+        (ids,) = translator.tokenizer.encode_source([source])
+        allowed = {*rows[ids].flat} - {-1}
+        following = iter(range(240))
+        while len(allowed) % 8:
+            allowed.add(next(following))
+        none = np.full((241, 1), -1, "int32")
+        translator.shortlist = Shortlist(none, np.array(sorted(allowed), "int32"), "")
+        count += translator.translate([source]) == [expected.strip()]
+    assert count == 20

@@ -36,6 +36,9 @@ def test_broken_files_are_named(tmp_path):
     path.write_text("a: 0\nb: 1\n")
     with pytest.raises(ValueError, match=r"words.yml must have the pieces </s> and <unk>"):
         tokenizer_of([path, path], [2, 2], DATA)
+    path.write_text("a: 0\n" + "#" * 5_000)
+    with pytest.raises(ValueError, match=r"bytes of .*words.yml must be at most 4000 for 2 pieces"):
+        tokenizer_of([path, path], [2, 2], DATA)
     path = tmp_path / "words.txt"
     path.write_text("a")
     with pytest.raises(ValueError, match=r"a vocabulary must be a path that ends with .spm"):
