@@ -67,7 +67,7 @@ class Config:
             require(0 <= values[name] < 1, name, values[name], "in [0, 1)")
         require(values["epsilon"] > 0, "epsilon", values["epsilon"], "above 0")
 
-    def _check_choice(self, name: str, choices: tuple[str | None, ...]) -> None:
+    def _check_choice(self, name: str, choices: tuple[Any, ...]) -> None:
         require(getattr(self, name) in choices, name, getattr(self, name), f"one of {choices}")
 
     def _fill_d_ff(self) -> None:

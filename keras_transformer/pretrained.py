@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.hugging_face_tokenizer import KINDS
 from keras_transformer.text.lowercase import lowercased
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.text.translation_prompt import TranslationPrompt, guessed
 from keras_transformer.translate.ensemble import ensemble
 from keras_transformer.translate.translator import Translator
 
@@ -93,6 +94,7 @@ def load_pretrained(
     source_language: str | None = None,
     target_language: str | None = None,
     precision: str | None = None,
+    prompt: str | os.PathLike | None = None,
 ) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
     """Load a model of Hugging Face, CTranslate2, Marian or llama.cpp as an object for its task.
 
@@ -128,6 +130,9 @@ def load_pretrained(
             (M2M-100), "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de"
             (T5, MADLAD-400); None: the languages in its files. `Translator.between` chooses others.
         precision: See `Translator.load`; None: float32.
+        prompt: For a language model that translates, once saved, with `Translator.load`: the name
+            of a built-in prompt, such as "tower", or a TOML file with the fields of
+            `TranslationPrompt`. None: the one whose authors trained a checkpoint of this name.
 
     Returns:
         The object for the family of the model.
@@ -145,29 +150,54 @@ def load_pretrained(
     accepted = f"one of {PRECISIONS} or None"
     require(precision in (*PRECISIONS, None), "precision", precision, accepted)
     pair = source_language, target_language
+    asked = prompt is not None
+    chosen = TranslationPrompt.read(prompt) if prompt is not None else guessed(Path(source).name)
+    if chosen is not None:
+        chosen = replace(chosen, source_language=source_language, target_language=target_language)
     for is_packed, opened in ((is_gguf, unpacked), (is_zip, extracted)):
         if is_packed(source):
             with opened(source) as folder:
-                return load_pretrained(folder, *pair, precision)
+                return _loaded(folder, pair, precision, chosen, asked)
+    return _loaded(source, pair, precision, chosen, asked)
+
+
+def _loaded(
+    source: str | os.PathLike,
+    pair: tuple[str | None, str | None],
+    precision: str | None,
+    prompt: TranslationPrompt | None,
+    asked: bool,
+) -> Any:
+    """Load a model that is not packed, see `load_pretrained`.
+
+    Args:
+        source, precision: See `load_pretrained`.
+        pair: Source and target language, or None for each.
+        prompt: The prompt of a language model that translates; None: it has none.
+        asked: Whether the caller named the prompt; else a model without a place for it has none.
+    """
     precision = precision and usable_precision(precision)
     if is_marian(source):
         return _joined([(x, _of_marian(x, *pair, precision)) for x in read_models(source)])
     if is_converted(source):
-        return _converted(Path(source), *pair, precision)
+        return _converted(Path(source), pair[0], pair[1], precision)
     config = _config_of(source)
     fields = read_json(config)
     kind: Any = fields.get("model_type") if isinstance(fields, dict) else None
     family = hugging_face_checkpoint.family_of(fields if kind else {}, config)
     translates = kind in KINDS and issubclass(family.model, EncoderDecoder)
+    prompted = prompt is not None and issubclass(family.model, DecoderOnly)
+    accepted = f"None: {source} is a {kind!r}"
+    require(prompted or not asked, "prompt", prompt, accepted)
     for name, language in zip(("source_language", "target_language"), pair, strict=True):
-        require(translates or language is None, name, language, f"None: {source} is a {kind!r}")
+        require(translates or prompted or language is None, name, language, accepted)
     folder = _whole(source, config)
     # The tokenizer first: it fails before gigabytes are read.
     if translates:
         fields, _ = hugging_face_checkpoint.read_config(folder)
         tokenizer = read_tokenizer(folder, fields)
         usual = _usual_languages(folder, tokenizer)
-        chosen = source_language or usual[0], target_language or usual[1]
+        chosen = pair[0] or usual[0], pair[1] or usual[1]
         tokenizer.between(*chosen)
         codes = getattr(tokenizer, "languages", {})
         first = () if codes else tokenizer.target_frame.before
@@ -181,7 +211,10 @@ def load_pretrained(
         if not model.config.num_classes:
             return ImageEmbedder(model, image_format)
         return ImageClassifier(model, labels_of(family.complete(fields)), image_format)
-    texts = TextTokenizer.read(folder)
+    texts, template = TextTokenizer.read(folder), ChatTemplate.read(folder)
+    if prompt is not None and prompt.chat and template is None:
+        require(not asked, "prompt", prompt, f"one with chat=false: {source} has no chat template")
+        prompt = None
     search = {}
     if issubclass(family.model, Speech | DecoderOnly):
         options = Transcription if issubclass(family.model, Speech) else Generation
@@ -191,7 +224,7 @@ def load_pretrained(
         check_feature_extractor(folder, model.config)
         return Transcriber(model, texts, hearing_of(folder, texts, model.config), search)
     if isinstance(model, DecoderOnly):
-        return CausalLM(model, texts, ChatTemplate.read(folder), search)
+        return CausalLM(model, texts, template, search, prompt)
     if sentence_model := read_sentence_model(folder, model.config.d_model):
         pooling, embedding, lowercase = sentence_model
         return TextEmbedder(model, lowercased(texts) if lowercase else texts, pooling, embedding)

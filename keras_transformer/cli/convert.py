@@ -34,6 +34,14 @@ def import_(
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
     precision: Precision = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            help="Prompt of a language model that translates: the name of a built-in one "
+            "(eurollm, hunyuan-mt, hy-mt, plain, salamandra-ta, seed-x, tower, tower-plus, "
+            "translate-gemma), or a TOML file.  [default: by the checkpoint's name]"
+        ),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the saved model in FOLDER, if any.")
     ] = False,
@@ -57,6 +65,8 @@ def import_(
         keras-transformer import facebook/nllb-200-distilled-600M saved_models/nllb
             --source-language eng_Latn --target-language deu_Latn --precision int8
         keras-transformer import gpt2 saved_models/gpt2
+        keras-transformer import Unbabel/TowerInstruct-7B-v0.2 saved_models/tower
+            --source-language en --target-language de
         keras-transformer import SmolLM2-135M-Instruct.Q4_1.gguf saved_models/smollm2
     """
     from keras_transformer.pretrained import load_pretrained
@@ -64,7 +74,8 @@ def import_(
 
     for name in (CONFIG, MODEL):
         check_free(out / name, overwrite)
-    load_pretrained(source, source_language, target_language, precision).save(out)
+    pair = source_language, target_language
+    load_pretrained(source, *pair, precision, prompt).save(out)
     typer.echo(out)
 
 

@@ -32,6 +32,7 @@ TASKS = {
     "speak": "speech_synthesis",
     "tag": "token_classification",
     "transcribe": "speech_recognition",
+    "translate-lm": "prompted_translation",
 }
 
 

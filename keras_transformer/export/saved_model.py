@@ -16,6 +16,7 @@ from keras_transformer.saved.contents import CONFIG, read_config
 from keras_transformer.search import TRANSLATE, Search, spelled_out, without_protection
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import check_free, replacing
+from keras_transformer.text.prompt_tokenizer import EXPORTS
 
 BAD_INPUT = 65  # exit status of the exporting process for invalid input
 
@@ -87,6 +88,8 @@ def saved_model(
         if importlib.util.find_spec(name) is None:
             raise missing("exporting a SavedModel", "tensorflow")
     config = read_config(folder, "translator")  # a wrong folder fails before TensorFlow starts
+    if config.get("prompt"):
+        raise ValueError(f"a language model is exported to {EXPORTS}")
     defaults = without_protection(Search.saved(config, Path(folder, CONFIG)))
     search = Search.of(options, TRANSLATE, defaults)
     require(not search.protect, "protect", True, "left out: a SavedModel only searches")

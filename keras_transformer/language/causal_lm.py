@@ -35,6 +35,7 @@ from keras_transformer.system.named_models import located
 from keras_transformer.text.chat_template import ChatTemplate
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts, round_up
+from keras_transformer.text.translation_prompt import TranslationPrompt
 
 
 class CausalLM:
@@ -56,6 +57,7 @@ class CausalLM:
         template: Chat template that the model was trained with, for `Chat`; None: it has none.
         search: Default search options of this model, by name, see `search.Generation`. None: those
             of `Generation`.
+        prompt: Prompt with which `Translator.load` translates; None: the model is no translator.
 
     Raises:
         ValueError: If the tokenizer has more pieces than the model.
@@ -67,12 +69,14 @@ class CausalLM:
         tokenizer: TextTokenizer,
         template: ChatTemplate | None = None,
         search: Mapping[str, Any] | None = None,
+        prompt: TranslationPrompt | None = None,
     ):
         require_pieces(tokenizer, model.config)
         self.model = model
         self.tokenizer = tokenizer
         self.template = template
         self.search = dict(search or {})
+        self.prompt = prompt
         self._runner = Runner()
 
     def options(
@@ -290,7 +294,9 @@ class CausalLM:
             base: Folder of the model that LoRA training started from: write only the adapter to
                 it. None: the whole model.
         """
-        facts = {"task": "causal_lm"} | ({"search": self.search} if self.search else {})
+        facts: dict[str, Any] = {"task": "causal_lm"}
+        facts |= {"search": self.search} if self.search else {}
+        facts |= {} if self.prompt is None else {"prompt": self.prompt.to_dict()}
         folders.save_folder(folder, self.model, self.tokenizer, facts, [self.template], base)
 
     @classmethod
@@ -308,7 +314,9 @@ class CausalLM:
         config = folders.read_config(folder, "language model", FILE, precision)
         search = Generation.saved(config, Path(folder, folders.CONFIG))
         parts = folders.load_with_tokenizer(folder, "language model", DecoderOnly, precision)
-        return cls(*parts, ChatTemplate.read(folder), search)
+        values = config.get("prompt")
+        prompt = None if values is None else TranslationPrompt.of(values, folder)
+        return cls(*parts, ChatTemplate.read(folder), search, prompt)
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike, dtype: str | None = None) -> CausalLM:

@@ -203,10 +203,13 @@ class MultiHeadAttention(CachedAttentionMixin, LinearAttentionMixin):
             raise ValueError("memory must be None in self-attention (cross_attention=False)")
         rows = quick.shape(query)[0]
         query_BNTH, key_BNSH, value_BNSH = self._split(self.query_key_value, query, rows)
-        if self.query_norm and self.key_norm:
+        norms_last = self.options.qk_norm == "rotated"
+        if self.query_norm and self.key_norm and not norms_last:
             query_BNTH, key_BNSH = self.query_norm(query_BNTH), self.key_norm(key_BNSH)
         if rotation is not None:
             query_BNTH, key_BNSH = rotate(query_BNTH, rotation), rotate(key_BNSH, rotation)
+        if self.query_norm and self.key_norm and norms_last:
+            query_BNTH, key_BNSH = self.query_norm(query_BNTH), self.key_norm(key_BNSH)
         return self._rescaled(query_BNTH), {"key": key_BNSH, "value": value_BNSH}
 
     def _cross(self, query, memory, cache=None):

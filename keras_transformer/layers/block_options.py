@@ -116,8 +116,8 @@ class AttentionOptions(Options):
         qkv_bias: Whether the projections to queries, keys and values add a bias; None: the value
             of `use_bias`.
         output_bias: Whether the output projection adds a bias; None: the value of `use_bias`.
-        qk_norm: Whether queries and keys have an RMS norm over each head, before the rotation
-            (Henry et al. 2020; Qwen3, Gemma 3).
+        qk_norm: Whether queries and keys have an RMS norm over each head (Henry et al. 2020): True,
+            before the rotation (Qwen3, Gemma 3); "rotated", after it (Hunyuan).
         epsilon: Epsilon of these norms.
         query_scale: Factor of the products of queries and keys, 1.0 in T5 (Raffel et al. 2020);
             None: 1 / sqrt(H).
@@ -146,7 +146,7 @@ class AttentionOptions(Options):
     use_bias: bool = True
     qkv_bias: bool | None = None
     output_bias: bool | None = None
-    qk_norm: bool = False
+    qk_norm: bool | str = False
     epsilon: float = 1e-6
     query_scale: float | None = None
     soft_cap: float | None = None
@@ -166,6 +166,8 @@ class AttentionOptions(Options):
         for name in ("query_scale", "soft_cap"):
             value = getattr(self, name)
             require(value is None or value > 0, name, value, "above 0 or None")
+        accepted = 'False, True or "rotated"'
+        require(self.qk_norm in (False, True, "rotated"), "qk_norm", self.qk_norm, accepted)
         accepted = f"one of {KERNELS} or None"
         require(self.kernel in (*KERNELS, None), "kernel", self.kernel, accepted)
         if self.kernel:

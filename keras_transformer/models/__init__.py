@@ -17,6 +17,7 @@ from keras_transformer.models.gpt import GPT, GPTConfig
 from keras_transformer.models.llama import LLaMA, LLaMAConfig
 from keras_transformer.models.lora import enable_lora, merged
 from keras_transformer.models.model_ensemble import Ensemble
+from keras_transformer.models.prompted import Prompted
 from keras_transformer.models.quantized import narrowed, widened
 from keras_transformer.models.remat import enable_remat
 from keras_transformer.models.reward import RewardConfig, RewardModel
@@ -48,6 +49,7 @@ __all__ = [
     "GemmaConfig",
     "LLaMA",
     "LLaMAConfig",
+    "Prompted",
     "RewardConfig",
     "RewardModel",
     "Speech",

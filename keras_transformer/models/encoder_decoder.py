@@ -168,6 +168,10 @@ class EncoderDecoder(VocabularyModel):
         """Return the length that a search extends by `max_extra_length`: the source's."""
         return source_length
 
+    def first_position(self, source_length: Any) -> Any:
+        """Return the position of the first token of a translation: 1, that after BOS."""
+        return 1
+
     def prefill(
         self,
         source_ids: Any,

@@ -3,8 +3,8 @@
 Its relatives differ by options: in the largest Llama 2, Llama 3 and most later ones, query heads
 share key and value heads (Ainslie et al. 2023). Mistral limits attention to a window (Jiang et al.
 2023, section 2). Some blocks of SmolLM3 have no rotary positions. Qwen2 has biases of queries, keys
-and values; Qwen3 normalizes queries and keys. Phi-3 has other rotary rates for long texts
-("longrope"). In Phi-4-mini and GLM-4, a part of each head rotates.
+and values; Qwen3 normalizes queries and keys, Hunyuan after the rotation. Phi-3 has other rotary
+rates for long texts ("longrope"). In Phi-4-mini and GLM-4, a part of each head rotates.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LLaMAConfig(Config):
         no_rotary: Indices of the blocks without rotary positions.
         qkv_bias: Whether the projections to queries, keys and values add a bias.
         output_bias: Whether the output projection of attention adds a bias.
-        qk_norm: Whether queries and keys have an RMS norm over each head.
+        qk_norm: Whether queries and keys have an RMS norm over each head; see `AttentionOptions`.
         kernel: Linear attention, see `AttentionOptions`; not with a window. None: softmax.
         epsilon: Epsilon of the norms.
         max_length: Longest sequence in tokens that the model was made for.
@@ -71,7 +71,7 @@ class LLaMAConfig(Config):
     no_rotary: tuple[int, ...] = ()
     qkv_bias: bool = False
     output_bias: bool = False
-    qk_norm: bool = False
+    qk_norm: bool | str = False
     kernel: str | None = None
     epsilon: float = 1e-6
     max_length: int = 2048
@@ -97,6 +97,7 @@ class LLaMAConfig(Config):
             accepted = f"even and at most {name}={width}"
             require(is_part, "rotary_dim", self.rotary_dim, accepted)
         check_scaling(self.theta, self.scaling, self.rotary_dim or width)
+        self._check_choice("qk_norm", (False, True, "rotated"))
         self._check_choice("kernel", (None, *KERNELS))
         if self.kernel:
             require(self.window is None, "window", self.window, f"None with {self.kernel!r}")

@@ -75,6 +75,10 @@ class Ensemble:
         """Return the length that a search extends: the source's, as in `EncoderDecoder`."""
         return source_length
 
+    def first_position(self, source_length: Any) -> Any:
+        """Return the position of the first token of a translation, as in its models."""
+        return self.models[0].first_position(source_length)
+
     def prefill(self, *arguments: Any, **options: Any) -> tuple[Any, dict[str, Any], Callable]:
         """Process a source; the arguments and results are those of `EncoderDecoder.prefill`."""
         prefills = [model.prefill(*arguments, **options) for model in self.models]

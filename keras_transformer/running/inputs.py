@@ -80,8 +80,8 @@ class Request:
         ids, frame = [*(self.read(tokenizer).ids or ())], tokenizer.source_frame
         sources = _limited(ids, self.texts, "texts", frame, max_length, self.strict)
         prefixes = encoded_prefixes(tokenizer, self.prefixes, len(self.texts), max_length - 2)
-        empty = sum(map(len, tokenizer.source_frame))
-        full = [i for i, ids in enumerate(sources) if len(ids) > empty]
+        empty = frame.around([])
+        full = [i for i, ids in enumerate(sources) if ids != empty]
         return full, [sources[i] for i in full], [prefixes[i] for i in full]
 
 
@@ -155,7 +155,7 @@ def _limited(
             if strict:
                 raise ValueError(problem)
             warnings.warn(f"{problem}: it is cut", stacklevel=5)
-            content = tokens[len(frame.before) : -len(frame.after)]
+            content = tokens[len(frame.before) : len(tokens) - len(frame.after)]
             ids[i] = frame.around(content, limit)
     return ids
 

@@ -74,6 +74,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
         logits, state, step = model.prefill(**source, **sizes)
         # `transformers` counts the token that the decoder begins with.
         past = first_ids if search.scoring == "transformers" else None
+        index = model.first_position(ops.shape(source[model.source_name])[1])
         if search.shortlist and past is not None:
             past = places_of(past, sizes["allowed_ids_BA"])
         loop = decoding_loop(
@@ -83,6 +84,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
             options,
             eos_ids=tuple(map(to_search_id, config.eos_ids)),
             length=length,
+            index=index,
             max_lengths_B=max_lengths,
             pad_id=to_search_id(config.pad_id),
             banned_ids=(to_search_id(config.bos_id),),

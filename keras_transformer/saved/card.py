@@ -85,7 +85,8 @@ def write_card(
 def card_text(name: str, config: Mapping[str, Any], run: Run | None = None) -> str:
     """Return a model card; the arguments are those of `write_card`, with the model's name."""
     task = config.get("task") or TRANSLATION
-    kind = next((kind for kind in KINDS if kind.task == task), None)
+    used = TRANSLATION if config.get("prompt") else task
+    kind = next((kind for kind in KINDS if kind.task == used), None)
     tag = kind and kind.tag
     languages = [
         x.split("_")[0].lower()

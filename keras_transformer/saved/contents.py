@@ -16,7 +16,11 @@ from keras_transformer.saved.kinds import require_kind
 from keras_transformer.system.files import complete, read_json
 from keras_transformer.system.named_models import ADAPTER, CONFIG, MODEL, is_name, known_models
 from keras_transformer.text import Tokenizer, load_tokenizer
+from keras_transformer.text.chat_template import ChatTemplate
+from keras_transformer.text.prompt_tokenizer import PromptTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import MANIFEST
+from keras_transformer.text.translation_prompt import TranslationPrompt
 
 QUALITY = "quality.json"  # a saved `translate.quality_estimation.QualityEstimator`
 EMBEDDING = "embedding.safetensors"  # weights of a text embedder after the pooling
@@ -111,6 +115,7 @@ def read_config(
     check("adapter", "an object or null", lambda x: x is None or isinstance(x, dict))
     check("source_language", *text_or_none)
     check("target_language", *text_or_none)
+    check("prompt", "an object or null", lambda x: x is None or isinstance(x, dict))
     check("directions", "a list of pairs of languages", _are_directions)
     require_kind(what, config, folder)
     if tokenizer_file:
@@ -141,10 +146,22 @@ def read_with_sides(
     The arguments and errors are those of `load_with_sides`.
     """
     config = read_config(folder, what, MANIFEST, precision)
+    if (values := config.get("prompt")) is not None:
+        return _read_prompted(Path(folder), config, values), config
     try:
         return load_tokenizer(folder), config
     except FileNotFoundError as error:
         raise ValueError(f"{folder} is not a saved {what}: {error}") from error
+
+
+def _read_prompted(folder: Path, config: Mapping[str, Any], values: Any) -> PromptTokenizer:
+    """Return the tokenizer of a language model that translates with a prompt."""
+    prompt = TranslationPrompt.of(values, f'"prompt" in {folder / CONFIG}')
+    model = config["model"]
+    ends = model.get("eos_id")
+    ends = ends if isinstance(ends, list | tuple) else [ends]
+    template = ChatTemplate.read(folder)
+    return PromptTokenizer(TextTokenizer.read(folder), prompt, template, model["vocab_size"], ends)
 
 
 def fingerprint(folder: Path, config: Mapping[str, Any]) -> str:

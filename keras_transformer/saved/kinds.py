@@ -171,7 +171,8 @@ def kind_of(loader: str) -> Kind:
 def kinds_of(config: Mapping[str, Any]) -> list[Kind]:
     """Return the kinds of a saved folder with this `config.json`; empty if nothing loads it alone.
 
-    The weights are not read. An encoder is known by its head, whatever its task.
+    The weights are not read. An encoder is known by its head, whatever its task; a language model
+    with a prompt for translations is a translator, too.
     """
     model = config["model"]
     if isinstance(head := model.get("head"), str):
@@ -179,7 +180,8 @@ def kinds_of(config: Mapping[str, Any]) -> list[Kind]:
         one_label = isinstance(labels, list) and len(labels) == 1
         return kinds_with(head, one_label, model.get("problem_type"))
     task = config.get("task") or TRANSLATION
-    return [x for x in KINDS if not x.heads and not x.any_head and x.task == task]
+    tasks = (TRANSLATION, task) if config.get("prompt") else (task,)
+    return [x for x in KINDS if not x.heads and not x.any_head and x.task in tasks]
 
 
 def kinds_with(head: str, one_label: bool = False, problem: str | None = None) -> list[Kind]:

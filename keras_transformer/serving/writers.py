@@ -51,7 +51,9 @@ class LanguageModel:
 
 
 def is_language_model(folder: Path) -> bool:
-    """Return whether a folder is a saved language model.
+    """Return whether a folder is a saved language model that does not translate.
+
+    With a prompt for translations, it is served as a translator.
 
     Raises:
         ValueError: If its `config.json` is broken.
@@ -59,4 +61,5 @@ def is_language_model(folder: Path) -> bool:
     if not is_saved(folder):
         return False
     config = read_json(folder / CONFIG)
-    return isinstance(config, dict) and config.get("task") == "causal_lm"
+    is_object = isinstance(config, dict)
+    return is_object and config.get("task") == "causal_lm" and not config.get("prompt")

@@ -49,5 +49,8 @@ def sentences(text: str) -> list[str]:
 
 
 def reads_context(tokenizer: Tokenizer) -> bool:
-    """Return whether a tokenizer is made for `in_context`: `SEPARATOR` is a piece of its source."""
-    return has_words(tokenizer, [SEPARATOR])
+    """Return whether a tokenizer is made for `in_context`.
+
+    `SEPARATOR` is a piece of its source, or its prompt has a place for context.
+    """
+    return getattr(tokenizer, "has_context", False) or has_words(tokenizer, [SEPARATOR])

@@ -146,10 +146,21 @@ class Glossary:
         Args:
             source: A source text.
         """
-        keys = dict.fromkeys(
-            " ".join(match.group().split()).casefold() for match in self._pattern.finditer(source)
-        )
-        return [tuple(self._terms[term]) for term in keys if term in self._terms]
+        return [tuple(self._terms[term]) for term in self._spelled_in(source)]
+
+    def pairs_in(self, source: str) -> list[tuple[str, str]]:
+        """Return each term that occurs in a source, as spelled there, with its first form."""
+        spelled = self._spelled_in(source)
+        return [(text, self._terms[term][0]) for term, text in spelled.items()]
+
+    def _spelled_in(self, source):
+        """Return the spelling in a source of each of its terms, by the term's key, in order."""
+        spelled: dict[str, str] = {}
+        for match in self._pattern.finditer(source):
+            text = " ".join(match.group().split())
+            if text.casefold() in self._terms:
+                spelled.setdefault(text.casefold(), text)
+        return spelled
 
     def inlined(self, source: str) -> str:
         """Return a source with the first form of each term written after it, between tags.

@@ -56,6 +56,8 @@ def translate_windows(translator: Translator, windows: Sequence[str], **options:
     accepted = "a saved one that was trained with context_sentences"
     require(reads_context(translator.tokenizer), "translator", translator, accepted)
     windows = _shortened(translator, windows)
+    if getattr(translator.tokenizer, "has_context", False):  # a prompt asks for the last one alone
+        return translator.translate(windows, **options)
     rows = [sentences(x) for x in translator.translate(windows, **options)]
     sources = [sentences(x) for x in windows]
     torn = [i for i, row in enumerate(sources) if len(row) != len(rows[i])]

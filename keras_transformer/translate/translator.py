@@ -361,6 +361,7 @@ class Translator:
         folder = located(folder)
         new_engine, tokenizer, config = load_engine(folder, engine, precision)
         languages = dict(source_language=source_language, target_language=target_language)
+        config = config.get("prompt") or config  # of a language model that translates
         translator, search = cls.__new__(cls), Search.saved(config, Path(folder, CONFIG))
         translator._begin(new_engine, search, config.get("directions") or ())
         source, target = (code or config.get(name) for name, code in languages.items())

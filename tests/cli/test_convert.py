@@ -25,6 +25,7 @@ from keras_transformer.saved.folder import save_folder
 from keras_transformer.saved.model_files import count_parameters
 from keras_transformer.system.files import write_json
 from keras_transformer.text.text_tokenizer import TextTokenizer
+from keras_transformer.text.translation_prompt import builtin_prompts
 from keras_transformer.translate.translator import Translator
 from keras_transformer.weights import read_weights, save_weights, weights_of, write_weights
 from keras_transformer.weights.state import write_state
@@ -71,6 +72,11 @@ def test_export_says_in_one_line_what_is_in_its_way(run, failure, folder, tmp_pa
     if not importlib.util.find_spec("tensorflow_text"):
         pytest.skip("exporting needs tensorflow-text")
     assert "exists: choose another" in failure(run("export", folder, tmp_path / "out", status=2))
+
+
+def test_import_lists_the_prompts(run):
+    shown = "".join(run("import", "--help").stdout.replace("│", "").split())
+    assert ",".join(builtin_prompts()) in shown
 
 
 def test_averages_to_a_file_or_a_translator(run, translator, folder, tmp_path):

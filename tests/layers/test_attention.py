@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.layers import MultiHeadAttention, dot_product_attention, record_attention
+from keras_transformer.layers import (
+    MultiHeadAttention,
+    Rotary,
+    dot_product_attention,
+    record_attention,
+    rotate,
+)
 from keras_transformer.layers.head_groups import unfuse
 
 BATCH, QUERIES, KEYS, WIDTH, HEADS = 2, 5, 4, 6, 2
@@ -160,6 +166,27 @@ def test_scales_caps_and_norms_of_products_by_hand(rng, randomize, cross, option
     joined = np.einsum("bnts,bnsh->btnh", weights, value).reshape(BATCH, QUERIES, HEADS * 5)
     expected = joined @ numpy(layer.output_projection.kernel)
     np.testing.assert_allclose(numpy(attended), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("qk_norm", [True, "rotated"])
+def test_keys_are_normalized_before_or_after_the_rotation(rng, randomize, qk_norm):
+    x = rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32")
+    layer = MultiHeadAttention(HEADS, use_bias=False, head_dim=6, qk_norm=qk_norm)
+    layer.build(x.shape)
+    randomize(layer)
+    rotation = Rotary(6)(ops.arange(QUERIES, dtype="int32"))
+    _, cache = layer(x, rotation=rotation)
+    _, key, _ = unfuse(x @ numpy(layer.query_key_value.kernel), (HEADS,) * 3)
+    key = key.reshape(BATCH, -1, HEADS, 6).transpose(0, 2, 1, 3)
+
+    def turned(x):
+        return numpy(rotate(ops.convert_to_tensor(x), rotation))
+
+    def normalized(x):
+        return rms_norm(x, numpy(layer.key_norm.scale), 1e-6).astype("float32")
+
+    expected = turned(normalized(key)) if qk_norm is True else normalized(turned(key))
+    np.testing.assert_allclose(numpy(cache["key"]), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("scale", [None, 1.0, 0.05])

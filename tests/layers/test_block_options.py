@@ -72,6 +72,7 @@ def test_each_option_of_a_block_is_in_its_config(block):
         (dict(num_kv_heads=3), "num_kv_heads must divide num_heads=4, got 3"),
         (dict(window=0), "window must be at least 1 or None, got 0"),
         (dict(global_tokens=-1), "global_tokens must be at least 0, got -1"),
+        (dict(qk_norm="last"), "qk_norm must be False, True or \"rotated\", got 'last'"),
         (dict(query_scale=0.0), "query_scale must be above 0 or None, got 0.0"),
         (dict(soft_cap=-1.0), "soft_cap must be above 0 or None, got -1.0"),
         (dict(norm_first=False), "norm_output must be False without norm_first, got True"),

@@ -6,6 +6,7 @@ from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.language.reply import Event
 from keras_transformer.serving import Catalogue, Replicas
 from keras_transformer.serving.writers import LanguageModel, is_language_model
+from keras_transformer.text.translation_prompt import TranslationPrompt
 
 
 def test_which_folder_is_one(writer_folder, folders, tmp_path):
@@ -33,6 +34,15 @@ def test_beside_translators(writer_folder, folders):
     alone = Catalogue.load([writer_folder])
     with pytest.raises(ValueError, match="no translator is served"):
         alone.route("en", "de")
+
+
+def test_with_a_prompt_it_is_served_as_a_translator(writer, tmp_path):
+    prompt = TranslationPrompt("{text}", chat=False, directions=[["en", "de"]])
+    CausalLM(writer.model, writer.tokenizer, prompt=prompt).save(tmp_path / "asked")
+    assert not is_language_model(tmp_path / "asked")
+    catalogue = Catalogue.load([tmp_path / "asked"], warm_up=False)
+    assert list(catalogue.models) == ["asked"] and not catalogue.writers
+    assert len(catalogue.route("en", "de")) == 1 and catalogue.targets("en") == ["de"]
 
 
 def test_replicas_are_refused_by_name(writer_folder):

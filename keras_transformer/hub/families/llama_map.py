@@ -172,7 +172,10 @@ def bias_field(config: LLaMAConfig) -> dict[str, Any]:
 
 
 def rules_of(
-    config: LLaMAConfig, joined: Collection[str] = (), interleaved: bool = False
+    config: LLaMAConfig,
+    joined: Collection[str] = (),
+    interleaved: bool = False,
+    norms: tuple[str, str] = ("q_norm", "k_norm"),
 ) -> list[Rule]:
     """Return the rules of all weights of a LLaMA or a relative.
 
@@ -181,6 +184,7 @@ def rules_of(
         joined: Projections that their file has in one tensor: "qkv", those to queries, keys and
             values; "gate_up", the two whose outputs the gate multiplies.
         interleaved: Whether they rotate neighbours (x_2i, x_2i+1), not halves (x_i, x_i+R/2).
+        norms: Their names of the norms of queries and keys.
     """
     rules = table("embedding/tokens", "model.embed_tokens")
     kv_heads = config.num_kv_heads or config.num_heads
@@ -208,9 +212,9 @@ def rules_of(
         rules += scale(f"{ours}/self_attention_norm/norm", f"{theirs}.input_layernorm")
         rules += scale(f"{ours}/feed_forward_norm/norm", f"{theirs}.post_attention_layernorm")
         if config.qk_norm:
-            for x, part in (("q", "query"), ("k", "key")):
-                name = f"{theirs}.self_attn.{x}_norm"
-                rules += scale(f"{ours}/self_attention/{part}_norm", name)
+            for name, part in zip(norms, ("query", "key"), strict=True):
+                norm = f"{theirs}.self_attn.{name}"
+                rules += scale(f"{ours}/self_attention/{part}_norm", norm)
     rules += scale("decoder/norm", "model.norm")
     if not config.tie_output:
         rules += dense("output", "lm_head", bias=False)

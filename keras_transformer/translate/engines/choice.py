@@ -51,6 +51,10 @@ def load_engine(
             require(value in plain, name, value, f"left out for {exported.carried.kind}")
         return exported, exported.tokenizer, {}
     tokenizer, saved = read_with_sides(folder, "translator", precision)
+    if saved.get("prompt"):
+        accepted = "keras or auto for a language model"
+        require(engine in ("keras", AUTO), "engine", engine, accepted)
+        engine = "keras"
     arguments = Path(folder), saved, tokenizer, precision
     new_engine: Engine
     if engine in (CTRANSLATE2, AUTO):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from keras_transformer.config import require
-from keras_transformer.models import EncoderDecoder, Ensemble
+from keras_transformer.models import DecoderOnly, EncoderDecoder, Ensemble, Prompted
 from keras_transformer.running.inputs import Request
 from keras_transformer.running.runner import Runner
 from keras_transformer.running.scoring import score_pairs
@@ -18,9 +18,11 @@ from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.glossary import Glossary
 from keras_transformer.text.lexical_shortlist import Shortlist
+from keras_transformer.text.prompt_tokenizer import PromptTokenizer
 from keras_transformer.translate.engines.engine import Hypothesis
 from keras_transformer.translate.pipeline import search_texts
 from keras_transformer.translate.protection import Numbers, search_protected
+from keras_transformer.translate.reply_checks import checked_replies
 from keras_transformer.translate.terminology import search_with_terms
 
 
@@ -55,6 +57,8 @@ class KerasEngine:
             precision: See `Translator.load`.
         """
         model = load_model(folder, saved, tokenizer, precision)
+        if isinstance(tokenizer, PromptTokenizer) and isinstance(model, DecoderOnly):
+            model = Prompted(model, tokenizer.ends)
         return cls(model, Shortlist.read(folder, tokenizer))
 
     def save(
@@ -65,8 +69,10 @@ class KerasEngine:
         base: str | os.PathLike | None,
     ) -> None:
         """Write a translator with this model, see `saved.folder.save_folder`."""
-        if isinstance(self.model, Ensemble):
-            raise ValueError("an ensemble cannot be saved: save its translators")
+        if isinstance(self.model, Ensemble | Prompted):
+            which = "an ensemble" if isinstance(self.model, Ensemble) else "a prompted model"
+            parts = "translators" if isinstance(self.model, Ensemble) else "language model"
+            raise ValueError(f"{which} cannot be saved: save its {parts}")
         save_folder(folder, self.model, tokenizer, facts, [self.shortlist], base)
 
     @property
@@ -85,7 +91,16 @@ class KerasEngine:
             ValueError: If the constraint is neither a `Glossary` nor has a method `start`; see also
                 `search_texts` and `search_with_terms`.
         """
-        request = request.read(tokenizer)
+        if not isinstance(tokenizer, PromptTokenizer):
+            return self._found(tokenizer, request.read(tokenizer), search)
+        if isinstance(request.constraint, Glossary) and request.ids is None:
+            ids = tokenizer.encode_with(request.texts, request.constraint)
+            request = replace(request, ids=ids)
+        lists = self._found(tokenizer, request.read(tokenizer), search)
+        return checked_replies(tokenizer, request.texts, lists)
+
+    def _found(self, tokenizer, request, search):
+        """Return the hypotheses of a request whose texts are encoded, see `search`."""
 
         def find_with(part: Request, numbers: Sequence[Numbers] | None) -> list[list[Hypothesis]]:
             return self.search_with_numbers(tokenizer, part, search, numbers)

@@ -1,0 +1,62 @@
+"""Checks of a language model's replies: those that are no translations are cut, and counted."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+
+from keras_transformer.text.prompt_tokenizer import PromptTokenizer
+from keras_transformer.translate.engines.engine import Hypothesis
+
+EMPTY, REPEATED, EXPLAINED = "empty", "the prompt again", "an explanation, cut off"
+
+
+def checked_replies(
+    tokenizer: PromptTokenizer, texts: Sequence[str], lists: Sequence[Sequence[Hypothesis]]
+) -> list[list[Hypothesis]]:
+    """Return the hypotheses without explanations; a warning counts texts whose best has a fault.
+
+    Args:
+        tokenizer: Tokenizer with the prompt.
+        texts: Source texts.
+        lists: The hypotheses of each text, best first.
+    """
+    faults: Counter[str] = Counter()
+    results, example = [], ""
+    for text, hypotheses in zip(texts, lists, strict=True):
+        pairs = [_checked(tokenizer, text, x.text) for x in hypotheses]
+        results.append(
+            [
+                dataclasses.replace(x, text=reply)
+                for x, (reply, _) in zip(hypotheses, pairs, strict=True)
+            ]
+        )
+        if fault := pairs[0][1]:
+            example = example or f"{hypotheses[0].text!r:.80} for {text!r:.60}"
+            faults[fault] += 1
+    if faults:
+        counts = ", ".join(f"{count} {fault}" for fault, count in sorted(faults.items()))
+        warnings.warn(
+            f"{faults.total()} of {len(texts)} replies of the language model are no plain "
+            f"translations: {counts}; such as {example}",
+            stacklevel=4,
+        )
+    return results
+
+
+def _checked(tokenizer, text, reply):
+    """Return a reply without what follows a stop text, and its fault; None: it has none."""
+    if not text.strip():
+        return reply, None
+    if not reply.strip():
+        return reply, EMPTY
+    if tokenizer.instruction and tokenizer.instruction in reply:
+        return reply, REPEATED
+    stops = [x for x in tokenizer.prompt.stop if x not in text.strip()]
+    places = [place for x in stops if (place := reply.find(x)) >= 0]
+    if not places:
+        return reply, None
+    kept = reply[: min(places)].strip()
+    return (kept, EXPLAINED) if kept else (reply, EXPLAINED)
