@@ -52,8 +52,9 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
 
     def begin(source, max_lengths, prefix=None, uniforms=None, constraint_state=None, *shortlist):
         source = source if isinstance(source, dict) else {model.source_name: source}
-        rows, length = ops.shape(source[model.source_name])[:2]
-        length = search.limit(model.target_length(length))
+        source_ids = source[model.source_name]
+        rows, source_length = ops.shape(source_ids)[:2]
+        length = search.limit(model.target_length(source_length))
         if search.max_length is not None:
             length = min(search.max_length, config.max_length)
         if prefix is not None:
@@ -64,9 +65,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
         # Identity: without a shortlist, a search has the model's ids.
         to_search_id: Callable[[int], int] = int
         if search.shortlist:  # the ids of the search are indices of their row's list
-            ids = source[model.source_name]
-            candidates, frequent = shortlist
-            allowed = allowed_ids(ids, candidates, frequent, special_ids, prefix, placed_ids)
+            allowed = allowed_ids(source_ids, *shortlist, special_ids, prefix, placed_ids)
             sizes["allowed_ids_BA"], to_search_id = allowed, (*special_ids, *placed_ids).index
             always, first = (tuple(map(to_search_id, x)) for x in suppressed)
             options = replace(search, suppress_tokens=always, begin_suppress_tokens=first)
@@ -74,7 +73,6 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
         logits, state, step = model.prefill(**source, **sizes)
         # `transformers` counts the token that the decoder begins with.
         past = first_ids if search.scoring == "transformers" else None
-        index = model.first_position(ops.shape(source[model.source_name])[1])
         if search.shortlist and past is not None:
             past = places_of(past, sizes["allowed_ids_BA"])
         loop = decoding_loop(
@@ -84,7 +82,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
             options,
             eos_ids=tuple(map(to_search_id, config.eos_ids)),
             length=length,
-            index=index,
+            index=model.first_position(source_length),
             max_lengths_B=max_lengths,
             pad_id=to_search_id(config.pad_id),
             banned_ids=(to_search_id(config.bos_id),),
