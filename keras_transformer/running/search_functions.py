@@ -62,10 +62,10 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
         first_ids = quick.full((rows, 1), config.bos_id, dtype="int32")
         sizes = dict(first_ids=first_ids, length=length + 1, beam_size=beam_size)
         options = search
-        # Identity: without a shortlist, a search has the model's ids.
-        to_search_id: Callable[[int], int] = int
+        to_search_id: Callable[[int], int] = int  # the same: without a shortlist, the model's ids
         if search.shortlist:  # the ids of the search are indices of their row's list
-            allowed = allowed_ids(source_ids, *shortlist, special_ids, prefix, placed_ids)
+            fixed = dict(special_ids=special_ids, prefix_BP=prefix, placed_ids=placed_ids)
+            allowed = allowed_ids(source_ids, *shortlist, **fixed)
             sizes["allowed_ids_BA"], to_search_id = allowed, (*special_ids, *placed_ids).index
             always, first = (tuple(map(to_search_id, x)) for x in suppressed)
             options = replace(search, suppress_tokens=always, begin_suppress_tokens=first)
