@@ -172,7 +172,7 @@ class TransformerConfig(Config):
         activation: Activation of the feed-forward sub-layers, one of `ACTIVATIONS`.
         norm_first: False is the paper's post-norm; True is pre-norm, with a final norm per stack.
         positions: Kind of positional encoding, one of `POSITIONS` (section 3.5).
-        position_offset: Number of the first position.
+        position_offset: Index of the first position.
         scale_embeddings: Whether embeddings are multiplied by sqrt(d_model) (section 3.4).
         norm_embeddings: Whether the input of each stack is layer-normalized.
         epsilon: Epsilon of the norms.

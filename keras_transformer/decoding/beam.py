@@ -153,7 +153,7 @@ class _Beams:
 
     @property
     def shrinks(self):
-        """Whether a finished hypothesis takes a slot for good."""
+        """Whether each finished hypothesis leaves one slot fewer for unfinished ones (Marian)."""
         return self.rules.search.scoring == "marian"
 
     def shrink(self, candidates, results):

@@ -163,7 +163,7 @@ class ConvertedFile:
         data = np.fromfile(self.path, np.uint8, count * place.dtype.itemsize, offset=offset)
         return data.view(place.dtype).reshape(shape)
 
-    # Reading of the index, in order.
+    # `__init__` reads the index with these: each reads on from the file's current position.
 
     def _place(self):
         (axes,) = self._numbers("B")

@@ -229,10 +229,10 @@ class Decoder(DecoderSpecMixin, Stack):
         if not isinstance(masks, list):
             masks = [attention_mask] * self.num_layers
         old_caches = cache or [None] * self.num_layers
-        positions_of_blocks = self._biases_and_rotations(  # the paper's: all None
+        biases_and_rotations = self._biases_and_rotations(  # the paper's: all None
             x, positions, lengths, cache, index, beam_size
         )
-        of_blocks = zip(self.blocks, old_caches, masks, *positions_of_blocks, strict=True)
+        of_blocks = zip(self.blocks, old_caches, masks, *biases_and_rotations, strict=True)
         caches = []
         for block, block_cache, mask, bias, rotation in of_blocks:
             options = dict(attention_mask=mask, bias=bias, rotation=rotation, **shared)

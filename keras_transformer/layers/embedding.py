@@ -28,7 +28,7 @@ def sinusoids(max_length: int, d_model: int, layout: str = "sinusoidal") -> np.n
     Returns:
         (max_length, D) float32.
     """
-    claim(max_length, d_model)
+    claim(max_length, d_model)  # refused while a file is read, if it is huge
     steps = np.arange(d_model // 2)
     last = d_model / 2 - (layout == "sinusoidal_tensor2tensor")
     angles = np.arange(max_length)[:, None] * 10000.0 ** -(steps / last)
@@ -49,7 +49,7 @@ class PositionalEmbedding(Layer):
         max_length: Number of positions.
         dropout: Dropout rate in [0, 1) on the sum (section 5.4).
         scale: Whether embeddings are multiplied by sqrt(D).
-        position_offset: Number of the first position; lower ones are in the table, but unused.
+        position_offset: Index of the first position; lower ones are in the table, but unused.
         norm: Whether the sum is layer-normalized.
         epsilon: Epsilon of that norm.
         num_types: Number of token types, each with a vector that is added (Devlin et al. 2019,

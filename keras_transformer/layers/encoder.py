@@ -141,8 +141,8 @@ class Encoder(EncoderSpecMixin, Stack):
         positions: Any = None,
         training: bool = False,
     ) -> Any:
-        positions_of_blocks = self._biases_and_rotations(x, positions)  # the paper's: all None
-        for block, bias, rotation in zip(self.blocks, *positions_of_blocks, strict=True):
+        biases_and_rotations = self._biases_and_rotations(x, positions)  # the paper's: all None
+        for block, bias, rotation in zip(self.blocks, *biases_and_rotations, strict=True):
             options = dict(attention_mask=attention_mask, bias=bias, rotation=rotation)
             if self.remat and training:
                 output = self._rematerialized(block, x, **options)

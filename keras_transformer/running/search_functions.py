@@ -163,7 +163,7 @@ def generation_loop(
 def transcription_function(model: Speech, search: Transcription, room: int, begun: int) -> Callable:
     """Return `find(inputs, first_ids)` -> the best ids (B, L) of each sound.
 
-    `inputs` is a dict of the tensors that `Speech.prefill` takes of the sounds.
+    `inputs` holds the sounds: a dict of tensors that `Speech.prefill` takes.
 
     Args:
         model: The model.

@@ -112,7 +112,7 @@ def _read_start(shared_words, folder):
 
 
 def _arrays(questions, tokenizer, config):
-    """Return the model's inputs (B, max_length), and each token's place in its passage."""
+    """Return the inputs (B, max_length), and each token's span of characters in its passage."""
     pairs = [(x.question, x.context) for x in questions]
     encoded = tokenizer.encode_pairs(pairs, config.max_length)
     num_types = getattr(config, "num_types", 0)

@@ -1,1 +1,1 @@
-"""Translators, their engines, and methods on them, such as ensembles and reranking."""
+"""Translators, their engines, and techniques that use them, such as ensembles and reranking."""

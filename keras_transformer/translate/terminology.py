@@ -179,7 +179,10 @@ def _numbers(tokenizer, numbers):
 
 
 def _ways(tokenizer, text, beginnings):
-    """Return the token id sequences that spell a text after each of some beginnings."""
+    """Return all token id sequences that spell a text after one of `beginnings`.
+
+    If no beginning keeps its own tokens, return the sequence of the text alone.
+    """
     begin, end = map(len, tokenizer.target_frame)
     # A byte-level tokenizer gives a word other tokens at the start of a text than later.
     texts = [text, *(x.strip() for x in beginnings), *(f"{x}{text}" for x in beginnings)]

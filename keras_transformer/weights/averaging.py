@@ -1,4 +1,4 @@
-"""Average of several checkpoints' weights, which translates better than the last checkpoint."""
+"""Average of several checkpoints' weights; it usually translates better than the last one."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class Family:
         heads: Names of the weights of all heads. Those of a head that the model does not have are
             left out, with a warning.
         free: Fields of our config that affect neither weights nor results.
-        prefix: Prefix of the names, which checkpoints of the bare model lack.
+        prefix: Prefix of the names; it is absent in checkpoints of the bare model.
         endings: Pairs of an alternative suffix of names and the one in the rules.
         part: If the model is a part of theirs, pairs of a prefix of names and the prefix in the
             rules: the first that fits is used, and other names are ignored. (): the model is the
