@@ -18,7 +18,7 @@ def test_tensorflow_servings_form(client, translators, refused):
     response = client.post(path, content=b'{"instances": ["six"]}', headers=form)
     assert response.json() == {"predictions": expected[1:]}
     assert client.post(path.replace(":", "/versions/1:"), json={"inputs": texts}).is_success
-    assert "exactly one" in refused(client, 400, path)
+    assert "not both and not neither" in refused(client, 400, path)
     encoded = {"b64": "c2l4"}
     for body in ({"instances": [encoded]}, {"instances": [{"texts": encoded}]}):
         assert client.post(path, json=body).json() == {"predictions": expected[1:]}

@@ -134,7 +134,8 @@ def test_commands_and_arguments(tmp_path):
     regression = TextClassifier.load(tmp_path / "regression")
     first = run("classify", tmp_path / "regression", "--json").stdout.splitlines()[0]
     (values,) = regression.classify(TEXTS[:1])
-    assert [x["value"] for x in json.loads(first)["labels"]] == [x.value for x in values]
+    shown_values = [x["value"] for x in json.loads(first)["labels"]]
+    assert shown_values == pytest.approx([x.value for x in values], abs=1e-5)
     with pytest.raises(ValueError, match="threshold must be None: the model is a regression"):
         regression.classify(TEXTS, threshold=0.5)
     with pytest.raises(ValueError, match="threshold must be a number from 0 to 1, or None, got 2"):

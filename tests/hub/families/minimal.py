@@ -31,6 +31,7 @@ SIZES = {
     "smollm3": LLAMA | dict(num_attention_heads=4),
     "qwen2": LLAMA | dict(num_attention_heads=32, hidden_size=64),
     "qwen3": LLAMA | dict(num_attention_heads=32),
+    "hunyuan_v1_dense": LLAMA | dict(num_attention_heads=4, head_dim=4),
     "phi3": LLAMA,
     "glm": LLAMA | dict(num_attention_heads=4),
     "gemma": LLAMA | dict(num_attention_heads=16),
