@@ -60,10 +60,10 @@ def follow(tables_BHV):
 def asked(function, options):
     """Return the options with those of a search as one `Search`, by default those of the paper."""
     names = {field.name for field in dataclasses.fields(Search)}
-    own = {name: value for name, value in options.items() if name in names}
+    of_search = {name: value for name, value in options.items() if name in names}
     plain = dict(beam_size=1, length_penalty=0.0) if function is greedy_search else {}
-    others = {name: value for name, value in options.items() if name not in own}
-    return {"search": Search(**plain | own), **others}
+    others = {name: value for name, value in options.items() if name not in of_search}
+    return {"search": Search(**plain | of_search), **others}
 
 
 @functools.cache

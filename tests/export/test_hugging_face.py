@@ -68,9 +68,9 @@ def generated(folder, texts, beam_size):
 
 @pytest.mark.parametrize("name,beam_size", [*((name, 4) for name in OWN), ("pre_norm", 1)])
 def test_our_own(name, beam_size, saved, tmp_path):
-    own = saved(name)
-    out = hugging_face(own, tmp_path / "out")
-    translator = Translator.load(own)
+    folder = saved(name)
+    out = hugging_face(folder, tmp_path / "out")
+    translator = Translator.load(folder)
     plain = [text.replace("</s>", "") for text in TEXTS]  # the end of a text to `transformers`
     options = dict(beam_size=beam_size, length_penalty=1.0, scoring="transformers")
     found = translator.translate(plain, max_extra_length=10, **options)
@@ -189,14 +189,14 @@ def test_protection_is_left_out(saved, tmp_path):
 
 
 def test_bad_input(saved, tmp_path, randomize):
-    own = saved("pre_norm")
-    out = hugging_face(own, tmp_path / "out")
+    folder = saved("pre_norm")
+    out = hugging_face(folder, tmp_path / "out")
     with pytest.raises(FileExistsError, match="out exists: choose another"):
-        hugging_face(own, out)
-    hugging_face(own, out, overwrite=True)
+        hugging_face(folder, out)
+    hugging_face(folder, out, overwrite=True)
     with pytest.raises(ValueError, match="is not a saved translator"):
         hugging_face(tmp_path / "none", tmp_path / "other")
-    translator = Translator.load(own)
+    translator = Translator.load(folder)
     config = translator.model.config.to_dict() | dict(positions="learned", share_embeddings=False)
     model = randomize(Transformer(TransformerConfig.from_dict(config)))
     Translator(model, translator.tokenizer).save(tmp_path / "learned")

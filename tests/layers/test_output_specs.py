@@ -28,9 +28,9 @@ def assert_told(layer, x, **inputs):
     """The output of symbolic inputs of these shapes is described as that of the inputs."""
     told = layer(symbol(x), **{name: symbol(value) for name, value in inputs.items()})
     assert all(part.built for part in layer._flatten_layers())
-    found = layer(x, **inputs)
-    told, found = keras.tree.flatten(told), keras.tree.flatten(found)
-    assert described(told) == described(found)
+    outputs = layer(x, **inputs)
+    told, outputs = keras.tree.flatten(told), keras.tree.flatten(outputs)
+    assert described(told) == described(outputs)
 
 
 def symbol(x):

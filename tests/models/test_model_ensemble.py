@@ -62,8 +62,10 @@ def test_as_in_marian_scores_are_means_of_scores(models, beam_size):
     both = Ensemble(models, weights=[3, 1], normalized=False)
     ids, scores = translation_function(search, both)(*arguments)
     for k in range(beam_size):
-        own = [numpy(score_function(model)(arguments[0], ids[:, k])) for model in models]
-        expected = 0.75 * own[0] + 0.25 * own[1]
+        scores_of_models = [
+            numpy(score_function(model)(arguments[0], ids[:, k])) for model in models
+        ]
+        expected = 0.75 * scores_of_models[0] + 0.25 * scores_of_models[1]
         np.testing.assert_allclose(numpy(scores)[:, k], expected, atol=1e-4)
     other, _ = translation_function(search, Ensemble(models))(*arguments)
     assert (numpy(other) != numpy(ids)).any()
