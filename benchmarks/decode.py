@@ -2,7 +2,7 @@
 
     python -m benchmarks.decode saved_models/multi30k [--data-folder multi30k] [--sentences 1000]
         [--beam-size 4] [--one-by-one] [--only ours-torch-float32 ctranslate2-int8 ...] [--save]
-        [--processor "avx2 fma"]
+        [--processor "avx2 fma"] [--shortlist]
     python -m benchmarks.decode --short
 
 The peers need `pip install -c constraints.txt -e ".[all,bench]"`. Each contestant translates
@@ -13,8 +13,10 @@ with our default length penalty. The table also has the share of translations eq
 float32, the BLEU score, and the seconds of the first sentence and of the first pass, in which JAX
 compiles. "strict" contestants multiply in the precision that they are named after; our other
 contestants use float32 where it is faster. --processor gives the instructions from which they
-decide that, in place of this machine's. --short translates 32 made-up sentences with an untrained
-toy model, for which equality and BLEU say nothing.
+decide that, in place of this machine's. With --shortlist, the contestants ours-torch,
+ours-tensorflow, ours-jax, ours-saved-model, ctranslate2 and pymarian use the shortlist of the
+folder: ours allows the candidates of a row, the peers those of a batch. --short translates 32
+made-up sentences with an untrained toy model, for which equality and BLEU say nothing.
 """
 
 from __future__ import annotations
@@ -111,12 +113,14 @@ def compete(
     one_by_one: bool,
     names: Sequence[str],
     rounds: int,
+    shortlist: bool = False,
 ) -> list[list]:
     """Return the rows of the table, one per contestant."""
     import sacrebleu
 
     lines, references = map(list, zip(*pairs, strict=True))
     options = dict(folder=str(folder), lines=lines, beam_size=beam_size, one_by_one=one_by_one)
+    options |= {"shortlist": True} if shortlist else {}
     contestants = {}
     for name in names:
         setup, more, environment = CONTESTANTS[name]
@@ -204,6 +208,7 @@ def main() -> None:
     parser.add_argument("--beam-size", type=int, default=4)
     parser.add_argument("--one-by-one", action="store_true", help="one sentence at a time")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--shortlist", action="store_true", help="use the folder's shortlist")
     parser.add_argument(
         "--processor", help="instructions to choose a precision by (default: this machine's)"
     )
@@ -232,9 +237,8 @@ def main() -> None:
             folder, name = options.folder, options.folder.name
             tests = load_corpus("multi30k", options.data_folder, train_size=1).tests
             pairs = tests["test_2016_flickr"][: options.sentences]
-        rows = compete(
-            folder, pairs, options.beam_size, options.one_by_one, options.only, options.rounds
-        )
+        how_to = options.beam_size, options.one_by_one, options.only, options.rounds
+        rows = compete(folder, pairs, *how_to, options.shortlist)
     header = ["", "sentences/s", "first s", "first pass s"]
     header += ["same as ours", "BLEU", "peak GiB", "processor ms"]
     header += ["p50 ms", "p99 ms"] if options.one_by_one else []
@@ -242,6 +246,7 @@ def main() -> None:
     how = "one by one" if options.one_by_one else "all at once"
     parts = [f"decode-{name}-beam{options.beam_size}"]
     parts += ["one-by-one"] if options.one_by_one else []
+    parts += ["shortlist"] if options.shortlist else []
     parts += [options.part] if options.part else []
     contest.report(
         "-".join(parts),

@@ -1,7 +1,8 @@
 """Contestants of `benchmarks.decode`: one function per translator, ours and its peers.
 
 All of them take the same options: the folder of a saved translator, the sentences, the beam size,
-whether to translate one by one, and the precision, where there is a choice.
+whether to translate one by one, and the precision, where there is a choice. With `shortlist`, a
+contestant that knows shortlists uses that of the folder.
 """
 
 from __future__ import annotations
@@ -26,14 +27,16 @@ def ours(
     precision: str,
     engine: str = "keras",
     length_penalty: float = 0.0,
+    shortlist: bool = False,
 ) -> tuple[Callable, dict]:
     """A contestant: `Translator.translate`."""
     from keras_transformer import Translator
 
     translator = Translator.load(folder, precision=precision, engine=engine)
+    search = dict(beam_size=beam_size, length_penalty=length_penalty, shortlist=shortlist)
 
     def translate(lines):
-        return translator.translate(lines, beam_size=beam_size, length_penalty=length_penalty)
+        return translator.translate(lines, **search)
 
     return _contestant(translate, lines, one_by_one, ready=translator.wait)
 
@@ -55,6 +58,7 @@ def saved_model(
     one_by_one: bool,
     batch_size: int = 64,
     jit_compile: bool = False,
+    shortlist: bool = False,
 ) -> tuple[Callable, dict]:
     """A contestant: our SavedModel, called with batches of sentences of similar length."""
     import tensorflow as tf
@@ -65,7 +69,7 @@ def saved_model(
     room = _room()
     path = keras_transformer.export.saved_model(
         folder, Path(room, "served"), beam_size=beam_size, length_penalty=0.0,
-        jit_compile=jit_compile,
+        shortlist=shortlist, jit_compile=jit_compile,
     )  # fmt: skip
     loaded = tf.saved_model.load(str(path))
 
@@ -86,6 +90,7 @@ def ctranslate2(
     one_by_one: bool,
     precision: str,
     workers: int = 1,
+    shortlist: bool = False,
 ) -> tuple[Callable, dict]:
     """A contestant: CTranslate2 with our weights; the workers share the cores, one takes all."""
     import ctranslate2
@@ -98,6 +103,8 @@ def ctranslate2(
     spec = specification(config, weights, tokenizer.pieces_of("source"), pieces)
     spec.validate()
     spec.save(room)
+    if shortlist:
+        _write_vmap(Path(room, "vmap.txt"), folder, tokenizer)
     numbers = {piece: number for number, piece in enumerate(pieces)}
     device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
     threads = {}
@@ -112,7 +119,7 @@ def ctranslate2(
         ids = tokenizer.encode_source(lines)
         results = model.translate_batch(
             [[pieces[i] for i in row] for row in ids], beam_size=beam_size, length_penalty=0.0,
-            max_batch_size=2048 // workers, batch_type="tokens",
+            use_vmap=shortlist, max_batch_size=2048 // workers, batch_type="tokens",
             min_decoding_length=0, max_decoding_length=max(map(len, ids)) + ROOM,
         )  # fmt: skip
         return tokenizer.decode_target(
@@ -134,6 +141,7 @@ def pymarian(
     one_by_one: bool,
     precision: str,
     batch_size: int = 32,
+    shortlist: bool = False,
 ) -> tuple[Callable, dict]:
     """A contestant: Marian, the program, with our weights; they have one vocabulary."""
     import pymarian
@@ -148,11 +156,12 @@ def pymarian(
     pieces = tokenizer.pieces_of("source")
     longest = max(map(len, tokenizer.encode_source(lines)))
     (model,) = served.glob("model.*")
+    more = {"shortlist": [served / "shortlist.bin", False]} if shortlist else {}
     model = pymarian.Translator(
         models=model, vocabs=[served / "vocab.spm"] * 2, cpu_threads=machine.count_threads(),
         beam_size=beam_size, mini_batch=batch_size, maxi_batch=len(lines), maxi_batch_sort="none",
         max_length_factor=1 + ROOM / longest, quiet=True, quiet_translation=True,
-        no_spm_encode=True, allow_unk=True, allow_special=True,
+        no_spm_encode=True, allow_unk=True, allow_special=True, **more,
     )  # fmt: skip
 
     def translate(lines):
@@ -200,6 +209,17 @@ def transformers(
         return _by_length(batch, tokenizer.encode_source(lines), len, batch_size)
 
     return _contestant(translate, lines, one_by_one)
+
+
+def _write_vmap(path, folder, tokenizer):
+    """Write the shortlist of a folder as CTranslate2 reads it; the first line is for every text."""
+    from keras_transformer.text.lexical_shortlist import Shortlist
+
+    shortlist, target = Shortlist.read(folder, tokenizer), tokenizer.pieces_of("target")
+    rows = [("", shortlist.frequent)]
+    rows += zip(tokenizer.pieces_of("source"), shortlist.candidates, strict=True)
+    lines = (f"{piece}\t{' '.join(target[i] for i in row if i >= 0)}\n" for piece, row in rows)
+    path.write_text("".join(lines), "utf-8")
 
 
 def _until_end(ids, config):
