@@ -1,6 +1,6 @@
-"""Functions with code for a specific backend; the other packages use `keras.ops`.
+"""Functions whose code depends on the backend; other packages call these and `keras.ops`.
 
-Each function has the same meaning on every backend, and a faster implementation on at least one.
+A function without a remark in its docstring has the same meaning on every backend.
 """
 
 from keras_transformer.backend.accelerators import constant, count_gpus, zeros

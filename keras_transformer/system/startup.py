@@ -28,8 +28,8 @@ AS_KERAS_WRITES = {  # the configuration file that Keras 3.15 writes at its firs
     "image_data_format": "channels_last",
     "nnx_enabled": False,
 }
-# PyPI has another project with the name of our command, keras-transformer. Its module has the same
-# name as ours, too.
+# PyPI has another project with the name of our command, keras-transformer. Its module has the name
+# keras_transformer, too.
 OTHER_PROJECT = "github.com/CyberZHG/keras-transformer"
 
 
@@ -60,8 +60,8 @@ def prepare() -> None:
         sys.meta_path.insert(0, WithoutExtras())
     # TensorFlow's C++ code logs an error on machines without a GPU.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # PyTorch on CPU: use large pages for large tensors. With small pages, mapping the memory of
-    # (tokens x vocabulary) at each step costs more time than computing it.
+    # PyTorch on a CPU: use large pages for large tensors. With small pages, mapping the memory of
+    # the logits (tokens x vocabulary) at each step costs more time than computing them.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     if "tensorflow" not in sys.modules and PathFinder in sys.meta_path:
         sys.meta_path.insert(sys.meta_path.index(PathFinder), QuietTensorFlow())
@@ -80,7 +80,7 @@ def _let_threads_sleep() -> None:
 def refuse_other_project() -> None:
     """Raise ImportError if the other project is installed: both use the folder keras_transformer.
 
-    Reading folder names takes less than 1 ms; `importlib.metadata` takes 30 ms.
+    This reads folder names, which takes less than 1 ms; `importlib.metadata` would take 30 ms.
     """
     for folder in sys.path:
         with contextlib.suppress(OSError):
@@ -109,7 +109,8 @@ def choose_backend() -> None:
 
     Raises:
         ImportError: If no backend or not the requested one is installed.
-        ValueError: If the requested backend is unknown.
+        ValueError: If the requested backend is unknown, or Keras's configuration file has JSON that
+            is not an object.
     """
     installed = [name for name in BACKENDS if importlib.util.find_spec(name)]
     if not installed:
