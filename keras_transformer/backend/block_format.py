@@ -18,7 +18,7 @@ import numpy as np
 from keras import ops
 
 BLOCK = 32  # inputs
-ROWS = 64  # divides the number of outputs
+ROWS = 64  # outputs are padded to a multiple of this
 COLUMNS = 2 * BLOCK  # divides the number of inputs: each half consists of whole blocks
 # By number of bits: the level whose weight is `factor * center`, and the factor.
 MIDDLES = {4: (8, 1), 8: (136, 17)}
