@@ -1,6 +1,6 @@
 """Functions whose code depends on the backend; other packages call these and `keras.ops`.
 
-A function without a remark in its docstring has the same meaning on every backend.
+A function that works only on certain backends says so in its docstring.
 """
 
 from keras_transformer.backend.accelerators import constant, count_gpus, zeros

@@ -40,7 +40,7 @@ _fixed = _Fixed()
 
 @contextlib.contextmanager
 def fixed_caches(positions: int | None = None) -> Iterator[None]:
-    """Make caches full-size from the start on PyTorch; indices may then be tensors.
+    """Make caches full-size from the start on PyTorch; then `index` and `filled` may be tensors.
 
     Args:
         positions: Number of positions that `attend_cache` covers if `filled` is a tensor, each with
@@ -67,7 +67,7 @@ def caches_grow() -> bool:
 
 
 def new_cache(first_BNPH: Any, length: Any, beam_size: int = 1) -> Any:
-    """Make a cache (B, N, length * K, H) for K beams, with P positions in the places of beam 0.
+    """Make a cache (B, N, length * K, H) for K beams, with the P first positions at beam 0.
 
     All other places are zeros; where caches grow, later positions have no places yet.
     """

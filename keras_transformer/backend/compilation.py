@@ -158,8 +158,8 @@ def compiled(
         function: Function from trees of tensors to a tree of tensors; may read the variables of
             `model`.
         model: The model whose variables `function` reads.
-        donates: Indices of the arguments that the caller does not use again: on JAX, results reuse
-            their memory, where otherwise they would be copied.
+        donates: Indices of the arguments that the caller does not use again: on JAX, the results
+            may take over their memory, so that caches are not copied.
         varying: Indices of the arguments (B,) or (B, S) whose sizes vary: TensorFlow traces the
             function once for all their sizes. Otherwise it traces for the sizes of the first call,
             and again when each size first changes.

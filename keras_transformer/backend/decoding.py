@@ -39,8 +39,8 @@ def best_tokens(logits: Any, k: int) -> tuple[Any, Any, Any]:
         k: Number of tokens, at most V.
 
     Returns:
-        The logits (..., k) float32 in descending order, their indices (..., k) int32, and log Z
-        (..., 1) float32.
+        The logits (..., k) float32 in descending order, their indices (..., k) int32, and the
+        logsumexp (..., 1) float32.
     """
     if BACKEND == "torch":
         return torch_kernels.best_tokens(logits, k)
@@ -114,7 +114,7 @@ def put(x: Any, value: Any, i: Any) -> Any:
 
 
 def forbid(logits: Any, ids: Any, value: float) -> Any:
-    """Return logits (..., V) that are at most `value` at the ids (..., M) that are not negative.
+    """Return logits (..., V), lowered to at most `value` at the ids (..., M).
 
     Args:
         logits: Logits in float32.

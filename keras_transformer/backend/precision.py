@@ -1,4 +1,4 @@
-"""Which dtypes this machine supports, and in which it is not slower than in float32."""
+"""Precisions: which 16-bit dtypes this machine supports, and which are as fast as float32."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ if BACKEND == "torch":
     def onednn_linear(
         x_ND: torch.Tensor, weight_FD: torch.Tensor, bias: Any = None, relu: bool = False
     ) -> torch.Tensor:
-        """Return x W^T + b, with or without ReLU, computed by oneDNN."""
+        """Return x W^T + b, with or without ReLU, computed by oneDNN; fallback: `linear`."""
         if LINEAR_POINTWISE is not None:
             return LINEAR_POINTWISE(x_ND, weight_FD, bias, "relu" if relu else "none", [], "")
         x_NF = torch.nn.functional.linear(x_ND, weight_FD, bias)
@@ -239,7 +239,7 @@ if BACKEND == "torch":
         return {name: weight for name, (weight, *_) in weights.items()}
 
     def _generated(choices: list[Any]) -> list[Any]:
-        """Return the choices that are generated code, or all if there are none."""
+        """Return the kernels that are generated code, or all if none of them is."""
         return [x for x in choices if type(x).__name__ != "ExternKernelCaller"] or choices
 
     def package_runner(

@@ -26,7 +26,7 @@ def rematerialized(
     """Return `function(arguments)`; the backward pass computes the results inside it again.
 
     Random numbers are the same in both computations, and random states advance once. `keras.remat`
-    (3.15) does neither on TensorFlow, and leaves tracers in the states on JAX.
+    (3.15) ensures neither on TensorFlow, and leaves tracers in the states on JAX.
 
     Args:
         function: Function from a tree of tensors to one tensor. It may read variables, but changes

@@ -1,4 +1,4 @@
-"""Reports during training: BLEU of real translations, a progress line, TensorBoard."""
+"""Reports during training: BLEU of validation texts, a progress line, TensorBoard."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class TranslationQuality(keras.callbacks.Callback):
     Args:
         translator: Translator with the model in training.
         pairs: (source, reference) texts.
-        every: Number of epochs from one translation to the next, at least 1. The first epoch after
-            the callback was made is always translated.
+        every: Number of epochs from one translation to the next, at least 1. The callback also
+            translates after the first epoch in this process.
         options: Options of `Translator.translate`, such as {"beam_size": 1}.
 
     Attributes:

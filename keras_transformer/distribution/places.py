@@ -99,6 +99,6 @@ def _whole(environ, name):
 
 
 def _first(hosts):
-    """Return the first of several hosts: "a:1,b:1", or Slurm's "node[03-05,08],other"."""
+    """Return the first host: "a:1" of "a:1,b:1", "node03" of Slurm's "node[03-05,08],other"."""
     name, number = re.findall(r"([^,\[]*)(?:\[(\w+)[^\]]*\])?", hosts.strip())[0]
     return name + number

@@ -48,7 +48,7 @@ def save_folder(
     """Write `model.keras`, the tokenizer's files, `config.json`, a model card and further parts.
 
     With a base, write `adapter.safetensors` in place of `model.keras`: only what LoRA and a new
-    head added. The folder then refers to that of the base. Both kinds of folders load alike.
+    head added. `config.json` then names the folder of the base. Both kinds of folders load alike.
 
     Other files in the folder are kept, except those that killed processes left; so is a model card
     that somebody edited. Everything is written under other names first: an error or a kill leaves
@@ -60,8 +60,8 @@ def save_folder(
             that are written; the model itself stays as it is.
         tokenizer: Object with `save(folder)` and `fingerprint()`; None: the model reads no text.
         facts: Further entries of `config.json`, plain values.
-        parts: Further objects with `save(folder)`, such as a chat template, or None. Such files of
-            an earlier model (`OF_A_MODEL`) are removed.
+        parts: Further objects with `save(folder)`, such as a chat template, or None. Files that
+            only an earlier model had (`OF_A_MODEL`) are removed.
         base: Folder of the saved model, or of the checkpoint in Hugging Face's layout, that the
             training with LoRA started from; None: save the whole model.
 

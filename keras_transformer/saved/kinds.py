@@ -48,8 +48,8 @@ class Kind:
         return self.loader + (f" and the command {self.command}" if self.command else "")
 
 
-TRANSLATION = "translation"  # task of folders that name none
-# If an encoder is of several kinds, the most specific of them comes first.
+TRANSLATION = "translation"  # task of folders whose config names no task
+# If an encoder is of several kinds, the most specific kind comes first.
 KINDS = (
     Kind("translator", "Translator", "translate", TRANSLATION, "translation"),
     Kind(

@@ -35,13 +35,13 @@ class AnswerOptions:
     min_score: float | None = option(
         None,
         number(lambda x: True, "a finite number or None"),
-        "Leave out answers with a lower score, which is above 0 if the answer is more probable "
-        "than none; for models of SQuAD 2.0.  [default: none are left out]",
+        "Leave out answers with a lower score; for models of SQuAD 2.0. A score is above 0 if the "
+        "answer is more probable than that there is no answer.  [default: no limit]",
     )
     stride: int = option(
         128,
         whole(1),
-        "Tokens from the start of a window to that of the next.",
+        "Tokens from the start of a window to the start of the next; at most half a window.",
         flags="--stride",
         served=False,  # with a small stride, a request would make the server compute many windows
     )

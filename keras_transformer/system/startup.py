@@ -42,7 +42,8 @@ def prepare() -> None:
     Raises:
         ImportError: If no backend or not the requested one is installed, or if the other project
             named `keras-transformer` is installed.
-        ValueError: If KERAS_BACKEND or Keras's configuration file names an unknown backend.
+        ValueError: If KERAS_BACKEND or Keras's configuration file names an unknown backend, or the
+            file has JSON that is not an object.
         SystemExit: Instead of these errors in a command-line process, after one line on stderr.
     """
     try:
@@ -135,7 +136,7 @@ def choose_backend() -> None:
     if configured is not None:
         _check(f'"backend" in {path}', configured)
     if configured not in installed:
-        os.environ["KERAS_BACKEND"] = installed[0]  # so that child processes do not say it again
+        os.environ["KERAS_BACKEND"] = installed[0]  # child processes then print no second line
         if first:
             _say(f"the backend is {installed[0]}; set KERAS_BACKEND to choose another")
         elif configured and not values.items() <= AS_KERAS_WRITES.items():
@@ -177,11 +178,12 @@ class WithoutExtras:
     """An import finder that hides packages that Keras and TensorFlow import, but do not need.
 
     Keras 3.15 imports scikit-learn, pandas and matplotlib where they are installed, for wrappers,
-    data frames and plots that no command uses: a third of the processor time of `import keras`
-    under JAX. A callback imports JAX, for JAX's old versions: a sixth of that time under the other
-    backends. TensorFlow 2.21 imports Keras, with the backend of KERAS_BACKEND, for optimizers in
-    SavedModels, and JAX for a converter: more than half of the processor time of a translation with
-    a SavedModel. Later, the hidden packages can be imported as usual.
+    data frames and plots that no command uses. They take a third of the processor time of
+    `import keras` under JAX. One of Keras's callbacks imports JAX, which takes a sixth of that time
+    under the other backends. TensorFlow 2.21 imports Keras, with the backend of KERAS_BACKEND, for
+    optimizers in SavedModels, and JAX for a converter. Both take more than half of the processor
+    time of a translation with a SavedModel. After these imports, the hidden packages can be
+    imported as usual.
     """
 
     HIDDEN = {  # noqa: RUF012 (a constant)

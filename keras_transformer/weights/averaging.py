@@ -1,4 +1,4 @@
-"""Average of the weights of checkpoints, usually better than the weights of the last one."""
+"""Average of the weights of checkpoints: it usually translates better than the last one."""
 
 from __future__ import annotations
 

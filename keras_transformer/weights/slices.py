@@ -58,7 +58,7 @@ def write_variables(path: str | os.PathLike, variables: Mapping[str, keras.Varia
 
 
 def _joined(slices):
-    """Return the whole array of all its slices."""
+    """Return an array, joined from all its slices."""
     ends = [np.add(start, x.shape) for start, x in slices]
     whole = np.empty(np.max(ends, axis=0).astype(int), slices[0][1].dtype)
     for (start, x), end in zip(slices, ends, strict=True):

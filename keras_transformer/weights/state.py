@@ -146,7 +146,7 @@ def restore_state(path: str | os.PathLike, model: keras.Model) -> dict[str, np.n
         before = random_state()
         try:
             set_random_state(others)
-            if not file.is_file():  # fewer processes wrote it: differ from process 0
+            if not file.is_file():  # fewer processes wrote it: draw other numbers than process 0
                 differ_by_process()
                 others = random_state()
         except (RuntimeError, TypeError, ValueError) as error:

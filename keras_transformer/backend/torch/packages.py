@@ -185,7 +185,7 @@ class Packages:
             raise ValueError(f"PyTorch cannot compile the search: {error}") from error
 
     def _weights_of(self, path, function):
-        """Return the weights that a package reads, aligned; none if it contains them."""
+        """Return the weights that a package reads, aligned; {} if it contains them."""
         with zipfile.ZipFile(path) as archive:
             if (name := _name_of_weights(archive)) not in archive.namelist():
                 return {}
