@@ -67,7 +67,7 @@ def caches_grow() -> bool:
 
 
 def new_cache(first_BNPH: Any, length: Any, beam_size: int = 1) -> Any:
-    """Make a cache (B, N, length * K, H) for K beams, with the P first positions at beam 0.
+    """Make a cache (B, N, length * K, H) for K beams; beam 0 gets the P positions of `first`.
 
     All other places are zeros; where caches grow, later positions have no places yet.
     """

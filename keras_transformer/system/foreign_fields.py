@@ -32,7 +32,7 @@ class FieldTable:
     refused: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def check(self, facts: Mapping[str, Any], path: str | os.PathLike) -> None:
-        """Check the fields of a file; warn of names that are not in the table, except "_...".
+        """Check the fields of a file; warn of unknown ones, except names that begin with "_".
 
         Args:
             facts: Content of the file.

@@ -80,7 +80,7 @@ class Packages:
     def compiled(
         self, name: str, function: Callable, examples: Sequence[Sequence[Any]]
     ) -> Callable[[Sequence[Any]], list[Any]]:
-        """Return `function`, compiled: from the leaves of its arguments to those of its result.
+        """Return the compiled function, from the flattened arguments to the flattened result.
 
         Args:
             name: Name of the computation, unique among those with the same weights and shapes.
@@ -244,7 +244,7 @@ def _require_compiler():
 
 
 def _carrier(x):
-    """Return a contiguous tensor for compiled code; a number n becomes shape (n + 1, 0)."""
+    """Return a contiguous tensor for compiled code; a number n becomes one of shape (n + 1, 0)."""
     if isinstance(x, np.ndarray):
         return torch.from_numpy(np.ascontiguousarray(x))
     return x.contiguous() if torch.is_tensor(x) else torch.empty(x + 1, 0)
