@@ -1,6 +1,6 @@
-"""Functions with code for a specific backend; the other packages use `keras.ops`.
+"""Functions whose code depends on the backend; other packages call these and `keras.ops`.
 
-Each function has the same meaning on every backend, and a faster implementation on at least one.
+A function that works only on certain backends says so in its docstring.
 """
 
 from keras_transformer.backend.accelerators import constant, count_gpus, zeros

@@ -1,4 +1,4 @@
-"""The accelerators of the backend, and arrays that stay on them."""
+"""The number of GPUs, and tensors of zeros and of constant arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def count_gpus() -> int:
     if BACKEND == "jax":
         try:
             return len(jax.local_devices(backend="gpu"))
-        except RuntimeError:  # this JAX has no backend of that name
+        except RuntimeError:  # JAX finds no GPU, or cannot use GPUs
             return 0
     if BACKEND == "tensorflow":
         return len(tf.config.list_physical_devices("GPU"))
@@ -34,23 +34,25 @@ def count_gpus() -> int:
 
 
 def zeros(shape: Sequence[int], dtype: str) -> Any:
-    """Return zeros outside of compiled functions; JAX does not compile a program for the shape.
+    """Return a tensor of zeros, for use outside of compiled functions.
 
-    JAX (0.10) compiles `ops.zeros` anew for each shape and process: half of loading a small model.
+    On JAX it is copied from NumPy: JAX (0.10) compiles `ops.zeros` for each shape in each process,
+    which took half of the time to load a small model.
     """
-    if BACKEND != "jax" or keras.distribution.distribution() is not None:  # it compiles to split
+    # With a distribution, Keras compiles initializers itself, so that they make split weights.
+    if BACKEND != "jax" or keras.distribution.distribution() is not None:
         return ops.zeros(shape, dtype)
     return jax.device_put(np.zeros(shape, jax.numpy.dtype(dtype)))
 
 
-_kept: dict[tuple[int, str], Any] = {}  # tensors by the id of their array, and device
+_kept: dict[tuple[int, str], Any] = {}  # copies by the id of the array, and the device
 
 
 def constant(array: np.ndarray, part: slice = slice(None)) -> Any:
-    """Return a part of a constant array, as a tensor.
+    """Return a part of a constant array, along its first axis, as a tensor.
 
-    On PyTorch the array is copied to an accelerator once: a copy in each call would wait for the
-    device.
+    On PyTorch the array is copied to an accelerator once, and must not change afterwards: a copy in
+    each call would wait for the device.
     """
     if BACKEND != "torch" or is_portable() or (device := str(private.device())) in ("cpu", "meta"):
         return ops.convert_to_tensor(array[part])

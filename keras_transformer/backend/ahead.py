@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def packages(model: keras.Model, folder: Path) -> Packages:
-    """Return the store of a model's compiled functions, see `backend.torch.packages`.
+    """Return the store of a model's compiled functions, see `backend.torch.packages.Packages`.
 
     Args:
         model: The model.
-        folder: Folder of the compiled functions.
+        folder: Folder of the compiled functions; created if missing.
 
     Raises:
         ValueError: If the backend is not PyTorch, or the model is not on the CPU.

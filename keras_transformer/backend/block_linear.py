@@ -1,4 +1,4 @@
-"""Products with matrices in blocks, whose levels have 4 or 8 bits; see `block_format`."""
+"""Products with matrices in blocks of 4 or 8 bits; `block_format` describes their levels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ products: Any = importlib.import_module(f"keras_transformer.backend.{BACKEND}.bl
 
 
 def _is_packed():
-    """Return whether memory has another form than files: that of PyTorch's product on a CPU."""
+    """Return whether levels in memory have another order than in files, see `block_format`."""
     return BACKEND == "torch" and products.is_packed()
 
 
@@ -42,7 +42,9 @@ def levels_of(variable: Any, bits: int) -> np.ndarray:
 
 
 def block_linear(x: Any, levels: Any, scales: Any, bits: int) -> Any:
-    """Return x W^T (..., F) in the dtype of x, without all of W in floats where possible.
+    """Return x W^T (..., F) in the dtype of x.
+
+    JAX, and PyTorch on a CPU that has its 4-bit product, never hold all of W in floats.
 
     Args:
         x: Inputs (..., D).
@@ -56,7 +58,10 @@ def block_linear(x: Any, levels: Any, scales: Any, bits: int) -> Any:
 
 
 def block_rows(ids: Any, levels: Any, scales: Any, bits: int, dtype: str) -> Any:
-    """Return the rows (..., D) of W at `ids` (...) as floats; see `block_linear`."""
+    """Return the rows (..., D) of W at `ids` (...) in `dtype`.
+
+    The other arguments are those of `block_linear`.
+    """
     shape, ids_N = quick.shape(ids), ops.reshape(ids, (-1,))
     scales_NB2 = ops.cast(ops.transpose(ops.take(scales, ids_N, axis=1), (1, 0, 2)), dtype)
     if _is_packed():

@@ -40,7 +40,7 @@ _fixed = _Fixed()
 
 @contextlib.contextmanager
 def fixed_caches(positions: int | None = None) -> Iterator[None]:
-    """Make caches full-size from the start on PyTorch; indices may then be tensors.
+    """Make caches full-size from the start on PyTorch; then `index` and `filled` may be tensors.
 
     Args:
         positions: Number of positions that `attend_cache` covers if `filled` is a tensor, each with
@@ -55,10 +55,10 @@ def fixed_caches(positions: int | None = None) -> Iterator[None]:
 
 
 def caches_grow() -> bool:
-    """Return whether a cache has only the places that are written, not its full size.
+    """Return whether caches grow with the search, instead of having their full size at once.
 
-    So it is on PyTorch outside of `fixed_caches`, and on TensorFlow without XLA, where a slice is a
-    copy.
+    True on PyTorch outside of `fixed_caches`, and on TensorFlow without XLA, where a slice of a
+    full-size cache would be a copy.
     """
     if BACKEND != "tensorflow":
         return BACKEND == "torch" and not _fixed.on
@@ -67,7 +67,7 @@ def caches_grow() -> bool:
 
 
 def new_cache(first_BNPH: Any, length: Any, beam_size: int = 1) -> Any:
-    """Make a cache (B, N, length * K, H) for K beams, with P positions in the places of beam 0.
+    """Make a cache (B, N, length * K, H) for K beams; beam 0 gets the P positions of `first`.
 
     All other places are zeros; where caches grow, later positions have no places yet.
     """
@@ -81,14 +81,15 @@ def new_cache(first_BNPH: Any, length: Any, beam_size: int = 1) -> Any:
 
 
 def minimum(number: Any, most: int) -> Any:
-    """Return the minimum, as a Python number if `number` is one."""
+    """Return the smaller of `number` and `most`: an int if `number` is an int, else a tensor."""
     return min(number, most) if isinstance(number, int) else ops.minimum(number, most)
 
 
 def last_positions(x_BNPH: Any, window: int) -> Any:
-    """Return the last `window` of P positions, or all, in the order of a rolling cache.
+    """Return the last `window` of P positions, or all P, in the order of a rolling cache.
 
-    A rolling cache stores position p at place p modulo `window`; there are no beams yet.
+    A rolling cache stores position p at place p modulo `window`. The positions are those of a
+    prompt, which has no beams.
     """
     length = ops.shape(x_BNPH)[2]
     if isinstance(length, int):
@@ -103,8 +104,8 @@ def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any, rolling: bool = F
     """Return the cache with `update` written at places [index, index + T).
 
     Where caches grow, later places may be dropped, unless the cache is `rolling`. On PyTorch
-    without gradients the cache is written in place, or copied into a longer one. If `index` is a
-    tensor with an index for each row, see `write_rows`.
+    without gradients the cache is written in place, or copied into a longer one. With an index for
+    each row, (B,), this is `write_rows`.
     """
     if is_by_row(index):
         return write_rows(cache_BNSH, update_BNTH, index)

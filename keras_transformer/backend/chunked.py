@@ -27,7 +27,8 @@ class Pattern(NamedTuple):
         causal: Whether later positions are hidden from a query (section 3.2.3).
         window: Limits attention to keys less than this many positions away; None: no limit.
         global_tokens: Number of positions at the start that attend to all positions, and that all
-            positions attend to, as far as `causal` allows (Beltagy et al. 2020, section 3.1).
+            positions attend to, as far as `causal` allows (Beltagy et al. 2020, section 3.1). It
+            has an effect only with a window.
     """
 
     causal: bool = False
@@ -35,7 +36,11 @@ class Pattern(NamedTuple):
     global_tokens: int = 0
 
     def allows(self, queries: Any, keys: Any) -> Any:
-        """Return a boolean mask for positions that broadcast; None if all keys are allowed."""
+        """Return which keys each query may attend to; None: all.
+
+        Args:
+            queries, keys: Positions, int32; they broadcast to the shape of the mask.
+        """
         allowed = None
         if self.window is not None:
             allowed = queries - keys < self.window
@@ -140,14 +145,14 @@ class _Chunks(NamedTuple):
         return ops.where(allowed & mask, products, _LOWEST)
 
     def keys_of(self, i, count):
-        """Return (front, low, high): query chunk i sees key chunks [0, front) and [low, high)."""
+        """Return (front, low, high): query chunk i needs key chunks [0, front) and [low, high)."""
         low, high = self._near(i, count)
         if self.pattern.causal:
             high = i + 1
         return self._with_global(i, low, high, 0, i + 1 if self.pattern.causal else count)
 
     def queries_of(self, j, count):
-        """Return (front, low, high) of the query chunks that see key chunk j."""
+        """Return (front, low, high) of the query chunks that need key chunk j."""
         low, high = self._near(j, count)
         if self.pattern.causal:
             low = j
@@ -162,7 +167,10 @@ class _Chunks(NamedTuple):
         return low, ops.minimum(count, ((i + 1) * size + window - 2) // size + 1)
 
     def _with_global(self, i, low, high, lowest, highest):
-        """Add the chunks of global tokens to the range [low, high); return front, low, high."""
+        """Return (front, low, high) after adding the chunks of global tokens to [low, high).
+
+        A global chunk i gets the whole range [lowest, highest) that causality leaves.
+        """
         first = -(-self.pattern.global_tokens // self.size)
         if self.pattern.window is None or first == 0:
             return 0, low, high

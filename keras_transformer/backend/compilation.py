@@ -30,8 +30,8 @@ else:
         f"got {BACKEND!r}"
     )
 
-# Only JAX compiles a search for each new shape: TensorFlow's graphs accept any shape, PyTorch is
-# eager. TensorFlow's training kernels are compiled for each shape, too.
+# Whether a search is compiled for each new shape. TensorFlow's graphs accept any shape, and PyTorch
+# is eager. (TensorFlow's training kernels are compiled for each shape, too.)
 COMPILES_EACH_SHAPE = BACKEND == "jax"
 # Whether Python code runs in each step, not only while a function is traced.
 IS_EAGER = BACKEND == "torch"
@@ -58,7 +58,7 @@ def portable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def decided_portability() -> Iterator[None]:
-    """Decide `is_portable` once for the code inside, instead of a microsecond at each call."""
+    """Compute `is_portable` once for the code inside; each call would take a microsecond."""
     before, _portable.known = _portable.known, is_portable()
     try:
         yield
@@ -85,8 +85,9 @@ def _is_recorded():
 def keep_compilations() -> None:
     """Let JAX cache compilations for later processes, in the user's cache folder.
 
-    For programs, not for libraries: the settings affect the whole process. Those that the user has
-    made take precedence. If the folder cannot be written to, nothing is cached.
+    For programs, not for libraries: the settings affect the whole process. A cache folder that is
+    already set and JAX's environment variables take precedence. If the folder cannot be written to,
+    nothing is cached.
     """
     if BACKEND != "jax" or jax.config.jax_compilation_cache_dir is not None:
         return
@@ -95,8 +96,8 @@ def keep_compilations() -> None:
         return
     _remove_partial(folder)
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    # JAX removes the entries that were not used for the longest time. Programs that compile faster
-    # than 0.5 s are not cached: at each new entry, JAX reads the times of all.
+    # JAX removes the least recently used entries. Programs that compile in less than 0.5 s are not
+    # cached, because for each new entry JAX reads the times of all entries.
     settings = {
         "jax_compilation_cache_max_size": MOST_CACHED,
         "jax_persistent_cache_min_compile_time_secs": 0.5,
@@ -149,7 +150,7 @@ def compiled(
     donates: Sequence[int] = (),
     varying: Sequence[int] = (),
 ) -> Callable:
-    """Return `function` without gradients, compiled if the backend compiles.
+    """Return `function`, compiled if the backend compiles; for calls without gradients.
 
     The model's weights are read in each call, so one compilation serves a model in training.
 
@@ -157,11 +158,11 @@ def compiled(
         function: Function from trees of tensors to a tree of tensors; may read the variables of
             `model`.
         model: The model whose variables `function` reads.
-        donates: Indices of the arguments that the caller does not use again: on JAX, results reuse
-            their memory, where otherwise they would be copied.
-        varying: Indices of the arguments (B,) or (B, S) whose sizes vary: TensorFlow traces once
-            for all sizes. Otherwise it traces for the sizes of the first call, again when one of
-            them changes, and once more when another one does.
+        donates: Indices of the arguments that the caller does not use again: on JAX, the results
+            may take over their memory, so that caches are not copied.
+        varying: Indices of the arguments (B,) or (B, S) whose sizes vary: TensorFlow traces the
+            function once for all their sizes. Otherwise it traces for the sizes of the first call,
+            and again when each size first changes.
     """
     reuse_memory()
     if BACKEND == "jax":
@@ -212,7 +213,7 @@ def without_gradients() -> Iterator[None]:
 
 
 def random_state() -> dict[str, np.ndarray]:
-    """Return PyTorch's random states by device, outside of Keras's; {} on other backends."""
+    """Return PyTorch's random state of each device, "cpu" or "cuda:N"; {} on other backends."""
     if BACKEND != "torch":
         return {}
     state = {"cpu": torch.get_rng_state()}
@@ -226,7 +227,7 @@ def set_random_state(state: dict[str, np.ndarray]) -> None:
     """Restore the result of `random_state`; devices missing on this machine are skipped.
 
     Raises:
-        ValueError: If a name is not that of a device.
+        ValueError: If a key is neither "cpu" nor "cuda:N".
     """
     if BACKEND != "torch":
         return

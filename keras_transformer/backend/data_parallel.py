@@ -1,4 +1,4 @@
-"""The replicas of a model that share a batch: of a TensorFlow strategy, or PyTorch's processes."""
+"""Replicas that share a batch: those of a TensorFlow strategy, or PyTorch's processes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ elif BACKEND == "torch":
 def num_replicas() -> int:
     """Return how many replicas share a batch, each with its rows and its own gradients.
 
-    Replicas are those of a TensorFlow strategy, or PyTorch's processes; otherwise there is 1. With
-    JAX, one program computes on all rows.
+    Replicas are those of a TensorFlow strategy, or PyTorch's processes. With JAX there is 1: one
+    program computes on all rows.
     """
     if BACKEND == "tensorflow":
         return tf.distribute.get_strategy().num_replicas_in_sync
@@ -44,15 +44,19 @@ def replica_number() -> Any:
 
 
 def replica_sum(x: Any) -> Any:
-    """Return the sum of x over the replicas, without gradient."""
+    """Return the sum of x over the replicas, see `replica_sums`."""
     return replica_sums([x])[0]
 
 
 def replica_sums(values: Sequence[Any]) -> list[Any]:
-    """Return the sum of each value over the replicas, without gradient; None stays None."""
+    """Return the sum of each value over the replicas; None stays None.
+
+    The sums of several replicas have no gradient. With one replica, the values are returned
+    unchanged.
+    """
     present = [x for x in values if x is not None]
     if BACKEND == "torch" and num_replicas() > 1 and present:
-        # One message for all, in the widest of their dtypes: each message costs a delay.
+        # All values in one message, in the widest of their dtypes: each message costs a delay.
         dtype = functools.reduce(torch.promote_types, [x.dtype for x in present], torch.float32)
         flat = torch.cat([x.detach().reshape(-1).to(dtype) for x in present])
         torch.distributed.all_reduce(flat)
@@ -71,7 +75,8 @@ def first_part(batches: Iterable[Any]) -> Any:
     """Return the part of the first batch that the first replica of a TensorFlow strategy gets.
 
     Args:
-        batches: Keras's iterator over the epoch: step, end of the step, iterator over batches.
+        batches: Keras's iterator over the steps of an epoch, which yields the number of the first
+            batch of a step, that of the last, and an iterator over batches.
     """
     _, _, iterator = next(iter(batches))
     local = tf.distribute.get_strategy().experimental_local_results
@@ -89,6 +94,6 @@ def with_rows(batch: Any) -> Any:
 
 
 def _context():
-    """Return TensorFlow's context of one of several replicas, or None."""
+    """Return TensorFlow's replica context; None if there is only one replica."""
     context = tf.distribute.get_replica_context() if BACKEND == "tensorflow" else None
     return None if context is None or context.num_replicas_in_sync == 1 else context

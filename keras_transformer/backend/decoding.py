@@ -39,8 +39,8 @@ def best_tokens(logits: Any, k: int) -> tuple[Any, Any, Any]:
         k: Number of tokens, at most V.
 
     Returns:
-        The logits (..., k) float32 in descending order, their indices (..., k) int32, and log Z
-        (..., 1) float32.
+        The logits (..., k) float32 in descending order, their indices (..., k) int32, and the
+        logsumexp (..., 1) float32.
     """
     if BACKEND == "torch":
         return torch_kernels.best_tokens(logits, k)
@@ -54,9 +54,10 @@ def best_tokens(logits: Any, k: int) -> tuple[Any, Any, Any]:
 
 
 def _top_k(x, k):
-    """Return the result of `quick.top_k`, which TensorFlow and XLA compute slowly if V is large.
+    """Return the result of `quick.top_k`, which is slow on TensorFlow and JAX for a large V.
 
-    The k best are in the k groups with the highest maxima, which one pass finds.
+    The k highest values are in the k groups of `_GROUP` tokens with the highest maxima, which one
+    pass finds.
     """
     size = x.shape[-1]
     groups = size // _GROUP if size else 0  # unknown only on TensorFlow
@@ -65,7 +66,7 @@ def _top_k(x, k):
     x_RV = quick.reshape(x, (-1, size))
     x_RGC = quick.reshape(x_RV[:, : groups * _GROUP], (-1, groups, _GROUP))
     _, chosen_Rk = quick.top_k(ops.max(x_RGC, axis=-1), k)
-    chosen_Rk = ops.sort(chosen_Rk, axis=-1)  # ties go to the first, as in top_k
+    chosen_Rk = ops.sort(chosen_Rk, axis=-1)  # of equal values the first is chosen, as in top_k
     within_RkC = gather(x_RGC, quick.expand_dims(chosen_Rk, -1), axis=1)
     candidates_RC = quick.reshape(within_RkC, (-1, k * _GROUP))
     candidates_RC = quick.concatenate([candidates_RC, x_RV[:, groups * _GROUP :]], axis=1)
@@ -79,7 +80,10 @@ def _top_k(x, k):
 
 
 def gather(x: Any, indices: Any, axis: int) -> Any:
-    """Return `ops.take_along_axis` for indices >= 0, whose later axes may have size 1."""
+    """Return `ops.take_along_axis(x, indices, axis)` for indices that are not negative.
+
+    The axes of `indices` after `axis` have the sizes of x, or size 1.
+    """
     if BACKEND == "torch":
         indices = indices.long()  # some devices accept no others
         if later := x.shape[axis + 1 :]:
@@ -95,7 +99,7 @@ def gather(x: Any, indices: Any, axis: int) -> Any:
 
 
 def at(x: Any, i: Any) -> Any:
-    """Return x[..., i] for a number or a scalar tensor i, which is not read from the GPU."""
+    """Return x[..., i] for a number or a scalar tensor i; a tensor is not copied to the CPU."""
     if BACKEND == "torch" and torch.is_tensor(i):
         return torch.index_select(x, -1, i.reshape(1)).squeeze(-1)
     return x[..., i]
@@ -110,11 +114,11 @@ def put(x: Any, value: Any, i: Any) -> Any:
 
 
 def forbid(logits: Any, ids: Any, value: float) -> Any:
-    """Return logits (..., V) that are at most `value` at the ids (..., M) that are not negative.
+    """Return logits (..., V), lowered to at most `value` at the ids (..., M).
 
     Args:
         logits: Logits in float32.
-        ids: Ids of each row, int32, in any order and repeated or not; -1 for none.
+        ids: Ids of each row, int32, in any order; they may repeat, and -1 is ignored.
         value: Upper bound of their logits.
     """
     logits_RV = quick.reshape(logits, (-1, quick.shape(logits)[-1]))
@@ -134,7 +138,7 @@ def row_loop(turn: Callable, length: Any, done_B: Any, results: Any, alive: Any)
         length: Upper bound of i, exclusive.
         done_B: Boolean, True for rows that are done.
         results: Tree of tensors (B, ...): the results so far.
-        alive: Tree of tensors (B, ...) that only the loop needs.
+        alive: Tree of tensors (B, ...) that only the loop needs, such as caches.
 
     Returns:
         The final results.
@@ -142,8 +146,8 @@ def row_loop(turn: Callable, length: Any, done_B: Any, results: Any, alive: Any)
     if BACKEND != "tensorflow" or caches_grow():
         return loop_over_rows(turn, length, done_B, results, alive)
 
-    # XLA in TensorFlow: shapes are static, so finished rows stay; each stage, as on JAX, would be
-    # another loop to compile.
+    # TensorFlow with XLA: shapes are static, so finished rows stay in the loop. The stages that JAX
+    # has would each be another loop to compile.
     def goes_on(i, done_B, results, alive):
         return ops.logical_and(i < length, ops.logical_not(ops.all(done_B)))
 

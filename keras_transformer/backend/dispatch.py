@@ -16,8 +16,8 @@ if BACKEND == "torch":
 def uses_torch_kernels(x: Any) -> bool:
     """Return whether to use the kernels of `backend.torch` for x.
 
-    They need real values: not while shapes are inferred or a graph is recorded, and not inside a
-    `keras.StatelessScope`, which replaces the values of weights.
+    They need real values. So they are not used while shapes are inferred or a graph is recorded,
+    nor inside a `keras.StatelessScope`, which replaces the values of weights.
     """
     if BACKEND != "torch" or is_portable():
         return False
@@ -25,5 +25,5 @@ def uses_torch_kernels(x: Any) -> bool:
 
 
 def uses_tensorflow_kernels() -> bool:
-    """Return whether to use `backend.tensorflow.kernels`: inside a training step."""
+    """Return whether layers use `backend.tensorflow.kernels`: inside `training_step`."""
     return BACKEND == "tensorflow" and in_training_step()

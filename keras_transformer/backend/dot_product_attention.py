@@ -1,7 +1,7 @@
 """Scaled dot-product attention (Vaswani et al. 2017, equation 1).
 
-`attention_weights` is the formula; `attention` computes its product with the values by the fastest
-kernel. `layers.dot_product_attention` computes both by the formula.
+`attention_weights` computes the weights by the formula; `attention` computes the attended values
+by the backend's fastest kernel. `layers.dot_product_attention` uses the formula for both.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ elif BACKEND == "torch":
     from keras_transformer.backend.torch import kernels as torch_kernels
 
 
-LONG = 2048 * 2048  # weights per head from which attention is computed in chunks
-MANY_WINDOWS = 4  # windows per sequence from which chunks outside the window are skipped
+LONG = 2048 * 2048  # from this many weights per head on, attention is computed in chunks
+MANY_WINDOWS = 4  # from this many windows per sequence on, chunks outside the window are skipped
 
 
 def attention_weights(
@@ -38,7 +38,8 @@ def attention_weights(
     """Return softmax(Q K^T / sqrt(H) + bias), (B, N, T, S); rows sum to 1.
 
     With a `soft_cap` c the scaled products x are replaced by c tanh(x / c), before the bias. If a
-    query may attend to no key, all its weights are equal.
+    boolean mask allows a query no key, all its weights are equal. See `attention` for the
+    arguments.
     """
     scale = query_BNTH.shape[-1] ** -0.5
     logits_BNTS = ops.matmul(query_BNTH * scale, ops.transpose(key_BNSH, (0, 1, 3, 2)))
@@ -68,10 +69,10 @@ def attention(
 ) -> Any:
     """Return softmax(Q K^T / sqrt(H) + bias) V, computed in the backend's fastest way.
 
-    Equals `attention_weights` times the values, but does not keep the weights. From 2,048 queries
-    and keys or four windows on, memory grows linearly with the length, unless there is a bias, the
-    mask is not boolean, a portable graph is made, or the length is unknown while a graph is built
-    (None on TensorFlow).
+    Equals `attention_weights` times the values, but does not keep the weights. Long inputs (`LONG`,
+    `MANY_WINDOWS`) are computed in chunks, in memory that grows linearly with the length. Chunks
+    need a known length and a boolean mask or none; they are not used with a bias, nor in portable
+    graphs.
 
     Args:
         query_BNTH, key_BNSH, value_BNSH: Queries, keys and values per head.
@@ -79,10 +80,11 @@ def attention(
             (B, N, T, S). None: attend to all.
         bias: Added to the scaled products; broadcasts to (B, N, T, S).
         pattern: Limits the keys by their positions; a key must be allowed by it and by the mask.
-        soft_cap: See `attention_weights`. The fused kernels do not have it.
+        soft_cap: See `attention_weights`; with it, no fused kernel is used.
 
     Returns:
-        The attended values (B, N, T, H).
+        The attended values (B, N, T, H); arbitrary finite numbers for a query that may attend to no
+        key.
     """
     if _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern, soft_cap):
         return chunked_attention(query_BNTH, key_BNSH, value_BNSH, mask, pattern, soft_cap)
@@ -112,7 +114,7 @@ def _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern, soft_cap):
         return True
     if length * num_keys < LONG:
         return False
-    # PyTorch's kernel needs as little memory, unless there is a mask over all pairs.
+    # PyTorch's kernel needs as little memory as chunks, unless there is a mask over all pairs.
     has_kernel = uses_torch_kernels(query_BNTH) and query_BNTH.dtype == torch.float32
     frugal = mask is None or (mask.shape[2] == 1 and not pattern.causal)
     return not (has_kernel and frugal and pattern.window is None and soft_cap is None)
@@ -131,7 +133,7 @@ def masked_by(pattern: Pattern, query_BNTH: Any, key_BNSH: Any, mask: Any = None
 
 
 def mask_bias(mask: Any, dtype: Any) -> Any:
-    """Convert a boolean mask that is used often to the form that is fastest for `attention`.
+    """Convert a boolean mask, before it is used several times, to the fastest form for `attention`.
 
     On PyTorch these are values to add to the scaled products: 0 to attend, else a large negative
     number. On other backends the mask stays boolean.

@@ -27,8 +27,8 @@ def dropout(x: Any, rate: float, seed_generator: Any, residual: Any = None) -> A
 
     Args:
         x: Tensor of any shape.
-        rate: Drop rate in [0, 1), rounded to 1/256 (on PyTorch only on a CPU, outside of portable
-            graphs); kept elements are scaled according to the rounded rate.
+        rate: Drop rate in [0, 1), rounded to a multiple of 1/256 (on PyTorch only by the CPU kernel
+            in `backend.torch.kernels`); kept elements are scaled according to the rounded rate.
         seed_generator: A `keras.random.SeedGenerator`; ignored on PyTorch, which has its own random
             state.
         residual: Tensor of the shape of x, or None.

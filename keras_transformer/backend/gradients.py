@@ -21,8 +21,7 @@ def gradients(
 ) -> tuple[Any, list[Any]]:
     """Return the second result of `function`, and the gradients of its first, a scalar.
 
-    JAX differentiates pure functions only: there, a model's `compute_loss_and_updates` is
-    differentiated instead.
+    JAX differentiates pure functions only: see `pure_gradients`.
 
     Args:
         function: Function that returns a scalar and a second result.

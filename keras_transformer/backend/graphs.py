@@ -13,17 +13,17 @@ from keras_transformer.backend.compilation import BACKEND, COMPILES_EACH_SHAPE
 if BACKEND == "torch":
     import torch
 
-# Whether searches are recorded: on PyTorch with a GPU.
+# Whether searches are recorded.
 RECORDS_SEARCHES = BACKEND == "torch" and torch.cuda.is_available()
 # Whether a search of a new shape takes longer than a repeated one.
 SEARCHES_BY_SHAPE = COMPILES_EACH_SHAPE or RECORDS_SEARCHES
 
 
 def recorded_search(begin: Callable, variables: Callable[[], Sequence[keras.Variable]]) -> Callable:
-    """Return a function from the arguments of a search to its ids and scores.
+    """Return a function from the arguments of a search to its ids and scores; only on PyTorch.
 
-    If the arguments are on the current GPU, it records the search for each new shape of them as
-    CUDA graphs (`backend.torch.cuda_graphs`); otherwise it runs the search without a recording.
+    If the arguments are on the current GPU, the function records the search as CUDA graphs for each
+    new shape (`backend.torch.cuda_graphs`); otherwise it runs the search without a recording.
 
     Args:
         begin: Function from tensors and None to a `decoding.SearchLoop`.

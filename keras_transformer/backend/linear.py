@@ -50,9 +50,9 @@ def linear(
 
 
 def int8_linear(x: Any, kernel: Any, scale: Any, bias: Any = None, transposed: bool = False) -> Any:
-    """Return x @ kernel / scale + bias over the last axis, each row of x rounded to 8 bits too.
+    """Return x @ kernel / scale + bias over the last axis, with each row of x rounded to 8 bits.
 
-    Computes the Keras layers that are quantized to "int8". Requires `has_int8_linear`.
+    For Keras layers that are quantized to "int8". Call it only if `has_int8_linear(x)`.
 
     Args:
         x: Inputs (..., D).
@@ -65,9 +65,9 @@ def int8_linear(x: Any, kernel: Any, scale: Any, bias: Any = None, transposed: b
 
 
 def has_int8_linear(x: Any) -> bool:
-    """Return whether `int8_linear` accepts x: on PyTorch's CPU, without gradients.
+    """Return whether `int8_linear` accepts x: PyTorch on a CPU with 8-bit products, no gradients.
 
-    Keras 3.15 multiplies 32-bit integers there, which takes five times as long as floats.
+    In place of it, Keras 3.15 multiplies 32-bit integers, which takes five times as long as floats.
     """
     is_there = (
         uses_torch_kernels(x) and private.INT_MM is not None and matrix_products.multiplies_int8()
@@ -76,7 +76,10 @@ def has_int8_linear(x: Any) -> bool:
 
 
 def lookup(table: Any, ids: Any) -> Any:
-    """Return the rows (..., D) of the variable `table` (V, D) at `ids`, in the table's dtype."""
+    """Return the rows (..., D) of the variable `table` (V, D) at `ids` (...).
+
+    Their dtype is that of the table, or in mixed precision the compute dtype.
+    """
     if BACKEND == "torch":
         return matrix_products.lookup(table, ids, itself=uses_torch_kernels(ids))
     return ops.take(table, ids, axis=0)

@@ -27,7 +27,7 @@ def smoothed_cross_entropy(logits_BTV: Any, labels_BT: Any, label_smoothing: flo
     log Z - (1 - e) logit[label] - e mean(logits), which needs no distribution over the vocabulary.
     Labels below 0, which mark ignored tokens, get the loss of label 0. On PyTorch a built-in
     function computes it: with the formula, autograd would store eight matrices (tokens x
-    vocabulary), which would take half of the training time of a small model.
+    vocabulary), which takes half of the training time of a small model.
     """
     if BACKEND == "torch":
         logits_BTV = at_least_float32(logits_BTV)
@@ -75,7 +75,7 @@ def projected_cross_entropy(
     hidden_BTD, table_VD = at_least_float32(hidden_BTD), at_least_float32(table_VD)
     if BACKEND == "tensorflow":
         # A single operation computes loss and gradient. The smoothing term is computed from the
-        # hidden states: the gradient of a gather would be another (tokens x vocabulary).
+        # hidden states: the gradient of a gather would be another matrix (tokens x vocabulary).
         likelihood_BT = tf.nn.sparse_softmax_cross_entropy_with_logits(labels_BT, logits_BTV)
         chosen_BT = ops.sum(hidden_BTD * ops.take(table_VD, labels_BT, axis=0), axis=-1)
     else:
@@ -96,12 +96,12 @@ def projected_r_drop(
 ) -> tuple[Any, Any]:
     """Return R-Drop's loss of two passes with different dropout (Liang et al. 2021, equation 4).
 
-    Half of the paper's: (c1 + c2) / 2 + alpha / 2 (KL(p1, p2) + KL(p2, p1)) / 2, where c are the
-    smoothed cross-entropies and p the distributions of the two passes. So it equals the
-    cross-entropy where the passes agree.
+    It is half of the paper's loss: (c1 + c2) / 2 + alpha / 2 (KL(p1, p2) + KL(p2, p1)) / 2, where c
+    are the smoothed cross-entropies and p the distributions of the two passes. So it equals the
+    cross-entropy if both passes are equal.
 
     Args:
-        hidden_2BTD: Output of the last layer in each pass.
+        hidden_2BTD: Outputs of the last layer in the two passes.
         table_VD: Output projection, of the same dtype.
         labels_BT: Integer labels.
         label_smoothing: Label smoothing.

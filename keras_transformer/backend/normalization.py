@@ -27,7 +27,7 @@ def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
     if uses_tensorflow_kernels():
         return tensorflow_kernels.layer_norm(x, gamma, beta, epsilon)
     x_ = at_least_float32(x)
-    if BACKEND == "torch":  # Keras takes the width from x, a symbol in a recorded graph
+    if BACKEND == "torch":  # in a recorded graph, the width of x may be a symbol
         return torch.nn.functional.layer_norm(x_, width, gamma, beta, epsilon).to(x.dtype)
     centred = x_ - _mean(x_)
     factor = ops.rsqrt(_mean(ops.square(centred)) + epsilon)
@@ -42,5 +42,5 @@ def rms_norm(x: Any, scale: Any, epsilon: float) -> Any:
 
 
 def _mean(x):
-    """Return the mean over the last axis; Keras's (3.15) rounds float64 to float32."""
+    """Return the mean over the last axis; `ops.mean` (Keras 3.15) rounds float64 to float32."""
     return ops.sum(x, axis=-1, keepdims=True) / x.shape[-1]

@@ -30,10 +30,11 @@ def adam_update(
     beta_2: float,
     epsilon: float,
 ) -> None:
-    """Apply one Adam update in place with the backend's own kernel; needs `has_adam_update`.
+    """Apply one Adam update in place with the backend's own kernel, if `has_adam_update()`.
 
     Args:
-        parameters, gradients, momentums, velocities: Tensors or variables, in the same order.
+        parameters, gradients, momentums, velocities: Tensors of PyTorch, or variables of
+            TensorFlow, one of each for each weight, in the same order.
         rate: Learning rate.
         step: Number of this update, from 1.
         beta_1, beta_2, epsilon: See `keras.optimizers.Adam`.

@@ -1,4 +1,4 @@
-"""Which dtypes this machine supports, and in which it is not slower than in float32."""
+"""Precisions: which 16-bit dtypes this machine supports, and which are as fast as float32."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if BACKEND == "torch":
     from keras_transformer.backend.torch import matrix_products
 
 VARIABLE = "KERAS_TRANSFORMER_PRECISION"
-# Instructions that a CPU needs for faster products in a 16-bit type than in float32. Without them,
-# a product took 3 to 380 times as long on PyTorch, and 2 to 5 times as long on TensorFlow. XLA
-# converts bfloat16 to float32 and back around each product: these took twice as long, but with AMX
-# training was a sixth faster. XLA has no fast products in float16.
+# Instructions that make products in a 16-bit type faster on a CPU than in float32; one is enough.
+# Without them, a product took 3 to 380 times as long as in float32 on PyTorch, and 2 to 5 times as
+# long on TensorFlow. JAX converts bfloat16 to float32 and back around each product, which took
+# twice as long; but with AMX, training was a sixth faster. JAX has no fast products in float16.
 _UNITS = {
     ("torch", "bfloat16"): {"avx512_bf16", "amx_bf16", "bf16"},
     ("torch", "float16"): {"avx512_fp16", "amx_fp16"},
@@ -35,11 +35,11 @@ _UNITS = {
 
 
 def usable_precision(precision: str) -> str:
-    """Return `precision`, or "float32" with a warning if this machine is slower in it.
+    """Return `precision`, or "float32" with a warning if float32 is faster on this machine.
 
-    On a CPU its instructions decide. Where products in a 16-bit type are fast, a small product is
-    tried, too. With `is_strict` only this trial decides. "int8" is returned unchanged: it is a type
-    of weights, and float32 arithmetic with them is as fast as 8-bit products of the same accuracy.
+    On a CPU its instructions decide, see `is_fast`. Then a small product is tried, which must not
+    fail. With `is_strict` only this trial decides. Other types than bfloat16 and float16, such as
+    "int8", are returned unchanged.
 
     Args:
         precision: A dtype or a Keras dtype policy, such as "bfloat16" or "mixed_bfloat16".
@@ -71,7 +71,7 @@ def is_strict() -> bool:
 
 
 def is_fast(dtype: str) -> bool:
-    """Return whether products in a 16-bit type are as fast as in float32 on this machine."""
+    """Return whether products in `dtype`, a 16-bit type, are at least as fast as in float32."""
     if count_gpus():
         return BACKEND != "torch" or dtype != "bfloat16" or _gpu_has_bfloat16()
     return not _UNITS.get((BACKEND, dtype), set()).isdisjoint(processor_features())

@@ -1,8 +1,8 @@
-"""All private names of Keras, TensorFlow and PyTorch in use, each with a public fallback.
+"""Private names of Keras, TensorFlow and PyTorch, each with a fallback on public functions.
 
-A name that a later release lacks is None here, and the fallback is used: slower, or with fewer
-checks, but with the same results (`tests/backend/test_private.py` hides each name). The versions
-in the comments are the last ones in which the name was found to exist and to be needed.
+A name that a later release lacks is None here. The fallback is slower, or checks less, but has the
+same results up to rounding (`tests/backend/test_private.py` hides each name). The comments name the
+last version in which the name was found to exist and to be needed.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def _find(module: str, name: str) -> Any:
         return None
 
 
-# Keras 3.15. Outside a scope, Keras's own `in_stateless_scope` takes twenty times as long. This is
-# the module, because `clear_session` replaces the tracker in it.
+# Keras 3.15. For `in_stateless_scope` below: outside a scope, Keras's own takes twenty times as
+# long. This is the module, because `clear_session` replaces the tracker in it.
 GLOBAL_STATE = _find("keras.src.backend.common", "global_state")
 # Keras 3.15. The mask that `Masking` or `Embedding(mask_zero=True)` attached to a tensor.
 GET_MASK = _find("keras.src.backend.common.masking", "get_keras_mask")
 # Keras 3.15. Whether a call only infers shapes.
 IN_SYMBOLIC_SCOPE = _find("keras.src.backend.common.symbolic_scope", "in_symbolic_scope")
-_ABSENT: Any = None  # on other backends
+_ABSENT: Any = None  # names of one backend are None on the others
 GET_DEVICE = TO_TORCH_DTYPE = PACKAGE_LOADER = IN_XLA = _ABSENT
 LINEAR_POINTWISE = REORDER_WEIGHT = INT_MM = FUSED_ADAM = PEEK_TRANSFORM = _ABSENT
 INT4_MM = INT4_PACK = HANDLES_OF_TENSORS = TENSORS_OF_HANDLES = _ABSENT
@@ -48,14 +48,15 @@ if BACKEND == "torch":
     REORDER_WEIGHT = _find("torch", "ops.mkldnn._reorder_linear_weight")
     # PyTorch 2.13. Product of int8 matrices.
     INT_MM = _find("torch", "_int_mm")
-    # PyTorch 2.13. Product of a bfloat16 and a 4-bit matrix in blocks, and the order of the latter.
+    # PyTorch 2.13. Product of a bfloat16 matrix and a 4-bit matrix in blocks; conversion of the
+    # second matrix to the order that the product requires.
     INT4_MM = _find("torch", "ops.aten._weight_int4pack_mm_for_cpu")
     INT4_PACK = _find("torch", "ops.aten._convert_weight_to_int4pack_for_cpu")
     # PyTorch 2.13. Adam in one pass over memory.
     FUSED_ADAM = _find("torch", "_fused_adam_")
     # PyTorch 2.13. Loads a compiled package, without imports that take a second.
     PACKAGE_LOADER = _find("torch", "_C._aoti.AOTIModelPackageLoader")
-    # PyTorch 2.13. Tensors as addresses for functions in C, and back.
+    # PyTorch 2.13. Conversion of tensors to addresses for functions in C, and back.
     HANDLES_OF_TENSORS = _find("torch", "_C._aoti.unsafe_alloc_void_ptrs_from_tensors")
     TENSORS_OF_HANDLES = _find("torch", "_C._aoti.alloc_tensors_by_stealing_from_void_ptrs")
     # PyTorch 2.13. The innermost of `torch.func`'s transforms, which has no public name.
@@ -166,31 +167,39 @@ if BACKEND == "torch":
     def onednn_linear(
         x_ND: torch.Tensor, weight_FD: torch.Tensor, bias: Any = None, relu: bool = False
     ) -> torch.Tensor:
-        """Return x W^T + b, with or without ReLU, computed by oneDNN."""
+        """Return x W^T + b, with or without ReLU, computed by oneDNN; fallback: `linear`."""
         if LINEAR_POINTWISE is not None:
             return LINEAR_POINTWISE(x_ND, weight_FD, bias, "relu" if relu else "none", [], "")
         x_NF = torch.nn.functional.linear(x_ND, weight_FD, bias)
         return x_NF.relu_() if relu else x_NF
 
     def write_package(program: Any, path: Path, options: dict[str, Any]) -> dict[str, torch.Tensor]:
-        """Compile an exported program; return the weights that are not in the package, by name.
+        """Compile an exported program into a package; return its weights by name.
+
+        The package contains no weights (`aot_compile`, PyTorch 2.13): it would copy them to memory
+        that is aligned to 16 bytes, where reading vectors of 64 bytes takes 1.6 times as long.
+        Fallback: the package contains the weights, and {} is returned.
 
         Products with frozen weights become generated C++, which for a few rows takes a third of the
-        time of PyTorch's products (`preprocessing_fns`, PyTorch 2.13, excludes the others).
-        Fallback: PyTorch's products. Weights are not in the package (`aot_compile`, PyTorch 2.13):
-        a package copies its weights to memory that is aligned to 16 bytes, where reading vectors of
-        64 bytes takes 1.6 times as long. Fallback: the package contains the weights.
+        time of PyTorch's products (`preprocessing_fns`, PyTorch 2.13, excludes these). Fallback:
+        PyTorch's products.
+
+        Args:
+            program: The exported program.
+            path: The package to write.
+            options: Options of PyTorch's compiler.
         """
-        # With early inlining, GCC keeps sums of products of five rows or more in memory, and the
-        # code takes three times as long. PyTorch 2.13 has no option for compiler flags, but this
-        # option's value becomes a part of the command. Fallback: early inlining.
+        # With early inlining, GCC keeps sums of products of five rows or more in memory instead of
+        # registers, and the code takes three times as long. PyTorch 2.13 has no option for compiler
+        # flags, but the value of this option becomes a part of the compiler's command. Fallback:
+        # early inlining.
         is_gcc = _find("torch._inductor.cpp_builder", "is_gcc")
         name = "enable_floating_point_contract_flag"
         value = _find("torch._inductor.config", f"cpp.{name}")
         if is_gcc is not None and is_gcc() and isinstance(value, str):
             options = options | {f"cpp.{name}": f"{value} -fno-early-inlining"}
-        # Any GCC that compiles PyTorch's headers knows AVX2 and AVX-512. To find out, PyTorch would
-        # compile these headers three times (`vec_isa_ok`, PyTorch 2.13). Fallback: it does.
+        # Any GCC that compiles PyTorch's headers supports AVX2 and AVX-512. Without this option,
+        # PyTorch compiles the headers three times to find out (`vec_isa_ok`, PyTorch 2.13).
         is_known = hasattr(_find("torch._inductor.config", "cpp"), "vec_isa_ok")
         if is_known and is_gcc is not None and is_gcc():
             options = options | {"cpp.vec_isa_ok": True}
@@ -230,7 +239,7 @@ if BACKEND == "torch":
         return {name: weight for name, (weight, *_) in weights.items()}
 
     def _generated(choices: list[Any]) -> list[Any]:
-        """Return the choices that are generated code, or all if there are none."""
+        """Return the kernels that are generated code, or all if none of them is."""
         return [x for x in choices if type(x).__name__ != "ExternKernelCaller"] or choices
 
     def package_runner(
@@ -242,7 +251,8 @@ if BACKEND == "torch":
 
         Args:
             path: The package.
-            weights: Weights that it may read; none if they are in it. They must not be freed.
+            weights: Weights that it may read, by name; {} if the package contains them. The caller
+                keeps them alive.
         """
         if PACKAGE_LOADER is None:
             return torch._inductor.aoti_load_package(os.fspath(path))

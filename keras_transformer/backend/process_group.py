@@ -1,4 +1,4 @@
-"""Several processes of one training run: join them, and sum tensors over them."""
+"""Several processes of one training run: join them, sum, copy and split their variables."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def join_processes(index: int, count: int, address: str, local: int | None) -> N
         NotImplementedError: With TensorFlow.
     """
     if BACKEND == "jax":
-        # On CPUs, collectives of two programs at a time would wait for each other (JAX 0.10).
+        # On CPUs, the collectives of two programs that run at once would deadlock (JAX 0.10).
         jax.config.update("jax_cpu_enable_async_dispatch", False)
-        # JAX would catch SIGTERM, at which a run saves its state.
+        # Otherwise JAX catches SIGTERM, at which a run saves its state.
         jax.config.update("jax_enable_preemption_service", False)
         gpu = _own_gpu(local, _visible_gpus())
         gpus = None if gpu is None else [gpu]
-        # Detection is off: under Slurm, JAX would use one device where `gpus` means all.
+        # Without detection: under Slurm, JAX would use one device even if `gpus` is None, for all.
         jax.distributed.initialize(
             address, count, index, gpus, cluster_detection_method="deactivate"
         )
@@ -69,7 +69,7 @@ def leave_processes() -> None:
 
 
 def _own_gpu(local, visible):
-    """Return the number of the GPU of a process; None: the devices that it sees."""
+    """Return the number of the only GPU that a process may use; None: no such limit."""
     if local is None or visible == 1:  # Slurm's `--gpus-per-task 1` shows one
         return None
     is_visible = local < visible or not visible
@@ -78,13 +78,13 @@ def _own_gpu(local, visible):
 
 
 def _visible_gpus():
-    """Return how many of Nvidia's GPUs JAX will see; JAX itself cannot be asked before it joins."""
+    """Return how many Nvidia GPUs JAX will see; it cannot list them before `join_processes`."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     return len(glob.glob("/dev/nvidia[0-9]*") if named is None else named.split(","))
 
 
 def copy_to_processes(variables: Sequence[keras.Variable]) -> None:
-    """Give the variables of all of PyTorch's processes the values of process 0."""
+    """Assign the values of process 0 to the variables of all processes; only on PyTorch."""
     if BACKEND == "torch" and num_replicas() > 1:
         for variable in variables:
             value = variable.value.detach().clone().contiguous()
@@ -93,14 +93,14 @@ def copy_to_processes(variables: Sequence[keras.Variable]) -> None:
 
 
 def differ_by_process() -> None:
-    """Give the dropout of each of PyTorch's processes its own random numbers."""
+    """Seed PyTorch differently in each process, so that their dropout differs."""
     if BACKEND == "torch" and num_replicas() > 1 and (rank := torch.distributed.get_rank()):
         torch.manual_seed(int(torch.randint(1 << 62, ())) + rank)
 
 
 @contextlib.contextmanager
 def summed(variables: Sequence[keras.Variable]) -> Iterator[None]:
-    """Let variables hold their sums over PyTorch's processes inside the context."""
+    """Replace values of variables by their sums over PyTorch's processes inside the context."""
     if BACKEND != "torch" or num_replicas() == 1:
         yield
         return

@@ -2,8 +2,8 @@
 
 Keras searches every argument for symbolic tensors and converts it, which takes 20 microseconds per
 operation on PyTorch, more than the operation itself. Here the arguments must be tensors of the
-backend. Names and meanings are those of `keras.ops`. On JAX, and with few exceptions on TensorFlow,
-these are the functions of `keras.ops` themselves.
+backend or numbers. Names and meanings are those of `keras.ops`; on JAX and TensorFlow, with few
+exceptions, these are the functions of `keras.ops` themselves.
 """
 
 from __future__ import annotations

@@ -17,12 +17,13 @@ elif BACKEND == "torch":
 def linear_recurrence(decay_BTD: Any, input_BTD: Any) -> Any:
     """Return c_t = a_t c_(t-1) + b_t for each position t, where c_(-1) = 0: (B, T, D).
 
-    Position by position: `keras.ops.associative_scan` (Keras 3.15) takes up to 25 times as long on
-    PyTorch, twice as long on JAX, and needs a known length on TensorFlow, as does `keras.ops.scan`.
+    It computes one position after another. `keras.ops.associative_scan` (Keras 3.15) takes up to 25
+    times as long on PyTorch, twice as long on JAX, and needs a known length on TensorFlow, as does
+    `keras.ops.scan`.
 
     Args:
         decay_BTD: a, the factors of the earlier states.
-        input_BTD: b, what is added.
+        input_BTD: b, the terms that are added.
     """
     if BACKEND == "torch":
         decays, inputs = decay_BTD.unbind(1), input_BTD.unbind(1)

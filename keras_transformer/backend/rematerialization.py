@@ -26,12 +26,13 @@ def rematerialized(
     """Return `function(arguments)`; the backward pass computes the results inside it again.
 
     Random numbers are the same in both computations, and random states advance once. `keras.remat`
-    (3.15) does neither on TensorFlow, and leaves tracers in the states on JAX.
+    (3.15) ensures neither on TensorFlow, and leaves tracers in the states on JAX.
 
     Args:
-        function: Function from a tree of tensors to one tensor. It may read variables, and changes
-            none but `seeds`.
-        arguments: Tree of tensors and None. Gradients reach these and the variables only.
+        function: Function from a tree of tensors to one tensor. It may read variables, but changes
+            only `seeds`.
+        arguments: Tree of tensors and None. Gradients reach only these tensors and the variables
+            that `function` reads.
         seeds: States of the seed generators that `function` uses. On PyTorch they are ignored: it
             restores its own random state.
     """

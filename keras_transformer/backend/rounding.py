@@ -1,4 +1,4 @@
-"""Rounding of float32 numbers to bfloat16 that is right on average."""
+"""Rounding of float32 numbers to bfloat16 that keeps their expected value."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from typing import Any
 
 from keras import ops
 
-# Multipliers of a hash of places and of a sequence of turns (Knuth, The Art of Computer
-# Programming, volume 3, section 6.4; Weyl). Products overflow in int32, as they should.
+# Multipliers of the number of an element (Knuth's multiplicative hash, The Art of Computer
+# Programming, volume 3, section 6.4) and of the turn (a Weyl sequence). The products overflow int32
+# on purpose.
 _OF_PLACES, _OF_TURNS = -1640531527, 1013904223
 
 
 def stochastically_rounded(x: Any, turn: Any) -> Any:
     """Return x in bfloat16, rounded up or down with probabilities that keep its expected value.
 
-    A moving average in bfloat16 needs this: rounded to the nearest number, steps of less than half
-    a unit in the last place (1/256) would all be lost (Gupta et al. 2015, "Deep Learning with
-    Limited Numerical Precision", section 3.2). In place of random numbers, each element takes a
-    sequence that fills [0, 1) evenly over the turns.
+    A moving average in bfloat16 needs this: with rounding to the nearest number, all steps of less
+    than half a unit in the last place (at most 1/256 of the value) would be lost (Gupta et al.
+    2015, "Deep Learning with Limited Numerical Precision", section 3.2). In place of random
+    numbers, each element has a sequence that fills [0, 1) evenly over the turns.
 
     Args:
         x: Float32 tensor.
-        turn: Number of the turn, such as that of an update: an integer scalar.
+        turn: Number of the rounding, such as the number of an update: an integer scalar.
     """
     count = 1
     for size in x.shape:

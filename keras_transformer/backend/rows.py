@@ -17,7 +17,7 @@ elif BACKEND == "torch":
 
 
 def is_by_row(index: Any) -> bool:
-    """Return whether an index is a tensor (B,), one for each row, and not a number."""
+    """Return whether an index is a tensor (B,), with an index for each row, and not a scalar."""
     return len(getattr(index, "shape", ())) == 1
 
 
@@ -45,9 +45,10 @@ def write_rows(cache_BNSH: Any, update_BNTH: Any, index_B: Any) -> Any:
 
 
 def most_filled(cache_BNSH: Any, index_B: Any, length: int) -> Any:
-    """Return how many leading places hold the keys of every row, after `length` more tokens each.
+    """Return how many leading places contain the keys of all rows after `length` more tokens.
 
-    On PyTorch it is the number of all places: computing the least number would wait for the device.
+    On PyTorch it is the number of all places: reading the maximum of `index_B` would wait for the
+    device.
     """
     return cache_BNSH.shape[2] if IS_EAGER else ops.max(index_B) + length
 

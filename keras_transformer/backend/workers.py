@@ -1,4 +1,4 @@
-"""Independent pieces of work on all cores of a CPU, one single-threaded worker a core."""
+"""Independent pieces of work on all cores of a CPU: one thread for each core."""
 
 from __future__ import annotations
 
@@ -12,19 +12,16 @@ from keras_transformer.system.processor import num_threads
 
 
 def num_workers() -> int:
-    """Return how many pieces of work to compute at once: 1 with GPUs, else one per core.
-
-    The number of cores is OMP_NUM_THREADS if that is set.
-    """
+    """Return how many pieces of work to compute at once: 1 with GPUs, else `num_threads`."""
     return 1 if count_gpus() else num_threads()
 
 
 def by_workers(function: Callable[[Any], Any], items: Sequence[Any], workers: int) -> list[Any]:
     """Return `[function(x) for x in items]`, computed by up to `workers` threads.
 
-    Compiled searches gain from it: they release Python's lock, share the weights, and their matrix
-    products are too small for several threads each. `interruption.check` answers in these threads
-    as in the caller's.
+    Compiled searches gain from it: they release Python's lock and share the weights, and their
+    matrix products are too small for several threads each. In these threads `interruption.check`
+    raises as it would in the caller's.
 
     Args:
         function: Function that is safe in several threads.

@@ -1,4 +1,4 @@
-"""Callbacks for `fit`: checkpoints, BLEU of real translations, progress line, TensorBoard."""
+"""Callbacks for `fit`: checkpoints, BLEU of validation texts, progress line, TensorBoard."""
 
 from keras_transformer.callbacks.checkpoints import Checkpoints, TrainingStopped
 from keras_transformer.callbacks.reports import Progress, TensorBoard, TranslationQuality

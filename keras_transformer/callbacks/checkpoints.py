@@ -1,4 +1,4 @@
-"""Checkpoints of the full training state, from which a run resumes bit for bit."""
+"""Checkpoints of the full training state, from which a run resumes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from keras_transformer.weights.state import (
 )
 
 LOG = "log.csv"  # in a run's folder
-# Entries of `run` that count its steps, over which the learning rate decays.
+# Entries of `run` with the number of steps, which the schedule of the learning rate depends on.
 _LENGTHS = {"steps", "total_steps"}
-_ASKED = 16  # batches between two exchanges of whether to stop, among several processes
+_ASKED = 16  # batches after which several processes agree again whether to stop
 
 
 class TrainingStopped(Exception):  # noqa: N818 - not an error
@@ -44,8 +44,8 @@ class Checkpoints(keras.callbacks.Callback):
 
     A checkpoint is a folder such as `epoch-0007` with weights, optimizer, random states and the
     history of metrics. It is written under another name first, so a kill leaves only complete
-    ones. If the data depend on the step alone, a run that was killed or stopped and then resumed
-    ends with the same weights as an uninterrupted one.
+    checkpoints. If the data depend on the step alone, a run that was killed or stopped and then
+    resumed on the same machine ends with the weights of an uninterrupted one: on a CPU bit for bit.
 
     ```python
     checkpoints = Checkpoints("run/checkpoints", monitor="val_loss", patience=5)
@@ -57,25 +57,24 @@ class Checkpoints(keras.callbacks.Callback):
 
     Args:
         folder: Folder of the checkpoints, existing or not.
-        keep: Number of most recent checkpoints to keep, at least 1.
-        monitor: Name of the metric for early stopping, in the logs of the epochs.
+        keep: Number of the most recent epochs whose checkpoints are kept, at least 1.
+        monitor: Name of the metric, in the logs of the epochs, for early stopping and `best`.
         patience: Number of epochs without a better `monitor` after which training stops; None:
             never.
         mode: Whether a higher ("max") or a lower ("min") value is better.
         run: Plain values that identify the run; the checkpoints of another run are rejected.
-        defaults: Values of `run` where the checkpoints name none, since an older version wrote
-            them.
+        defaults: Values of entries of `run` that are missing in checkpoints of older versions.
         every: Batches between two saves inside an epoch, from which a killed run resumes; None:
             the state is saved only at the ends of epochs and where a run is stopped.
         log: CSV file to write the history to, a row for each epoch; it is rewritten with each
             checkpoint. None: no such file.
 
     Attributes:
+        history: Logs of each finished epoch.
         stopping: Set it to True, for example in a signal handler, to end `fit` with
             `TrainingStopped` after the current batch. The state inside the epoch is saved in
-            the checkpoint `unfinished`; after the last batch of an epoch, `fit` ends at the end of
-            the epoch. Of several processes, all end after the same batch, at most 16 batches
-            later.
+            the checkpoint `unfinished`. After the last batch of an epoch, `fit` ends at the end of
+            the epoch. Several processes all end after the same batch, at most 16 batches later.
 
     Raises:
         ValueError: If an argument is out of range, or the checkpoints in the folder are broken or
@@ -128,7 +127,7 @@ class Checkpoints(keras.callbacks.Callback):
 
     @property
     def step(self) -> int:
-        """Number of batches that the checkpoint of an unfinished epoch holds: where data resume."""
+        """Number of finished batches in the checkpoint of an unfinished epoch; 0 without one."""
         return self._step
 
     @property
@@ -141,10 +140,10 @@ class Checkpoints(keras.callbacks.Callback):
     def best(self, logs: dict[str, float] | None = None) -> int | None:
         """Return the number, from 1, of the epoch with the best `monitor`.
 
-        It is None if there is no epoch yet, or an epoch lacks the metric.
+        Return None if there is no epoch yet, or an epoch lacks the metric.
 
         Args:
-            logs: Logs of an epoch that is not yet in the history; None: none.
+            logs: Logs of an epoch that is not yet in `history`; None: there is no such epoch.
         """
         history = [*self.history, *([logs] if logs else [])]
         if not history or not all(self.monitor in x for x in history):
@@ -153,7 +152,7 @@ class Checkpoints(keras.callbacks.Callback):
         return 1 + values.index(max(values) if self.mode == "max" else min(values))
 
     def paths(self) -> list[Path]:
-        """Return the paths of the checkpoints, oldest first."""
+        """Return the paths of the checkpoints of finished epochs, oldest first."""
         return epoch_paths(self.folder)
 
     def fit(
@@ -166,7 +165,7 @@ class Checkpoints(keras.callbacks.Callback):
         callbacks: Sequence[keras.callbacks.Callback] = (),
         **options: Any,
     ) -> None:
-        """Train a model to the last epoch, resuming from the last checkpoint, even inside an epoch.
+        """Train a model, from the last checkpoint (even inside an epoch) to the last epoch.
 
         Args:
             model: A compiled model.
@@ -210,7 +209,7 @@ class Checkpoints(keras.callbacks.Callback):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         if checkpoint := latest(self.folder):
             self._random_state = restore_state(checkpoint, self.model)
-            self._write_log()  # a kill can come between a checkpoint and its row
+            self._write_log()  # the process may have been killed between a checkpoint and its row
         if self.finished:
             self.model.stop_training = True
 
@@ -219,8 +218,8 @@ class Checkpoints(keras.callbacks.Callback):
 
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         # Not earlier: creating an iterator over the data draws from PyTorch's generator, and a
-        # resumed run creates one more than an uninterrupted run; and Keras resets the metrics at
-        # the start of each epoch.
+        # resumed run creates one iterator more than an uninterrupted run. And Keras resets the
+        # metrics at the start of each epoch.
         if batch == 0 and self._random_state is not None:
             set_random_state(self._random_state)
         if batch == 0 and self._step:
@@ -263,7 +262,7 @@ class Checkpoints(keras.callbacks.Callback):
 
     def _write_log(self) -> None:
         """Write the history as a CSV file with a row for each epoch."""
-        if self.log is None or current().index:  # of several processes, the first reports
+        if self.log is None or current().index:  # of several processes, process 0 writes
             return
         rows = [{"epoch": i, **logs} for i, logs in enumerate(self.history, 1)]
         names = dict.fromkeys(name for row in rows for name in row)

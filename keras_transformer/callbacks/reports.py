@@ -1,4 +1,4 @@
-"""Reports during training: BLEU of real translations, a progress line, TensorBoard."""
+"""Reports during training: BLEU of validation texts, a progress line, TensorBoard."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keras_transformer.translate.translator import Translator
 
 
 class TranslationQuality(keras.callbacks.Callback):
-    """A callback that translates validation texts by beam search; logs `val_bleu`, `val_chrf`.
+    """A callback that translates validation texts, and logs `val_bleu` and `val_chrf`.
 
     Put it before `Progress`, which shows them, and before `Checkpoints`, which can then monitor
     `val_bleu`. In epochs without a translation it logs the last values again.
@@ -27,11 +27,12 @@ class TranslationQuality(keras.callbacks.Callback):
     Args:
         translator: Translator with the model in training.
         pairs: (source, reference) texts.
-        every: Number of epochs from one translation to the next, at least 1.
+        every: Number of epochs from one translation to the next, at least 1. The callback also
+            translates after the first epoch in this process.
         options: Options of `Translator.translate`, such as {"beam_size": 1}.
 
     Attributes:
-        last: The last values of `val_bleu` and `val_chrf`.
+        last: The last values of `val_bleu` and `val_chrf`, by name; {} before the first.
 
     Raises:
         ValueError: If `every` is below 1 or there are no pairs.
@@ -66,7 +67,7 @@ class TranslationQuality(keras.callbacks.Callback):
 
 
 class Progress(keras.callbacks.Callback):
-    """A callback that prints metrics, target tokens per second and time left on stderr.
+    """A callback that prints metrics, target tokens per second and remaining time on stderr.
 
     Use it with `fit(verbose=0)` and before `Checkpoints`: it adds `seconds` (training only) to the
     logs of the epoch. On a terminal the line is rewritten; elsewhere a new line is written every
@@ -104,7 +105,7 @@ class Progress(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         now = time.perf_counter()
-        if batch == 0:  # it includes compilation, so its time says nothing about the others
+        if batch == 0:  # its time includes compilation, and is not that of later batches
             self._first_done = now
             self._since = self._since or now
             return
@@ -140,7 +141,7 @@ class Progress(keras.callbacks.Callback):
         )
 
     def _left(self, epoch: int) -> str:
-        """Return the time left as a text, with that of validation and the other callbacks."""
+        """Return the remaining time as a text, including that of validation and callbacks."""
         steps, before = self.params["steps"], self.params.get("first_step", 0)
         self._epochs += steps / (before + steps)
         per_epoch = (time.perf_counter() - self._since) / self._epochs
@@ -156,7 +157,7 @@ class Progress(keras.callbacks.Callback):
         self.tokens_per_second = self.tokens_per_step * self.params["steps"] / self._took
 
     def _show(self, line: str, end: str = "\n") -> None:
-        if current().index:  # of several processes, the first reports
+        if current().index:  # of several processes, process 0 reports
             return
         clear = "\r\x1b[K" if sys.stderr.isatty() else ""
         sys.stderr.write(clear + line + end)
@@ -174,7 +175,7 @@ def _time(seconds: float) -> str:
 
 
 class TensorBoard(keras.callbacks.Callback):
-    """A callback that writes logs and the learning rate for TensorBoard, on any backend.
+    """A callback that writes an epoch's logs and learning rate for TensorBoard, on any backend.
 
     Keras's own callback needs TensorFlow; this one needs tensorboardX.
 

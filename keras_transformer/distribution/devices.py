@@ -20,7 +20,8 @@ class Spread:
     Args:
         data: Number of parts of each batch. The number of rows must be a multiple of it, except
             with TensorFlow, see `mirrored`.
-        part: Which rows of a batch this process makes: (0, 1) makes all, (1, 2) the second half.
+        part: Index of the part of a batch that this process makes, and number of these parts:
+            (0, 1) means all rows, (1, 2) the second half.
     """
 
     data: int = 1
@@ -37,16 +38,17 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
 
     Then `fit`, `evaluate` and `predict` are called as on one device. The losses are those of one
     device, up to rounding. If the environment names several processes (`places.place_in`), they
-    are joined, and each passes its rows of a batch to `fit`: `spread.part`. Processes without the
-    same seed get one of process 0 (`processes.join`).
+    are joined, and each passes its rows of a batch to `fit`: `spread.part`. If their seeds differ,
+    all get one from process 0 (`processes.join`).
 
     With JAX, the devices are those of all processes. With PyTorch, each process has one device,
     and batches are split over the processes alone. With TensorFlow, one process uses the devices
     of its host (`mirrored`).
 
     Args:
-        data: Number of parts of each batch (data parallel); -1: all devices that `model` leaves.
-            One process with more than data x model devices uses the first ones (JAX, TensorFlow).
+        data: Number of parts of each batch (data parallel); -1: the number of devices divided by
+            `model`. One process with more than data x model devices uses the first ones (JAX,
+            TensorFlow).
         model: Number of parts of each product (tensor parallel, `layouts`); 1: products are whole.
         shard_weights: Whether weights and the optimizer's state are split over the data axis
             instead of copied (FSDP).
@@ -55,9 +57,11 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
         The number of parts of a batch, and the part of this process.
 
     Raises:
-        ValueError: If there are fewer devices than data x model, or several processes have more.
-        TimeoutError: If a process does not join in time.
-        NotImplementedError: If the backend cannot split products or weights.
+        ValueError: If there are fewer devices than data x model, or several processes have more, or
+            an argument or a variable of the environment is out of range.
+        TimeoutError, OSError: See `processes.join`.
+        NotImplementedError: If the backend cannot split products or weights, or trains in one
+            process only.
     """
     require_whole("model", model, 1)
     is_whole = isinstance(data, int) and not isinstance(data, bool)

@@ -16,8 +16,8 @@ from keras_transformer.system.ports import free_port
 _SAVING = 300.0  # seconds from a signal to SIGKILL, in which a run saves its state
 _PATIENCE = 30.0  # seconds from the failure of a process until the others are killed
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
-# A program that replaces itself by a command, which Linux kills when the launcher ends
-# (PR_SET_PDEATHSIG).
+# A program that asks Linux to kill it when the launcher ends (PR_SET_PDEATHSIG), and then replaces
+# itself by the command.
 _TIED = """
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9)
@@ -29,16 +29,16 @@ if os.getppid() == int(sys.argv[1]):
 def launch(command: Sequence[str], processes: int) -> int:
     """Run a command in several processes, which `distribute` joins, until all have ended.
 
-    If a process fails, the others are ended. SIGTERM and Ctrl-C go to all of them, which then have
-    five minutes to save their state; a second signal kills them. On Linux, they are killed if this
-    process is killed.
+    If a process fails, the others get SIGTERM, and are killed after 30 seconds. SIGTERM and Ctrl-C
+    are passed on to all processes, which then have five minutes to save their state; a second
+    signal kills them. On Linux, they are killed if this process is killed.
 
     Args:
         command: The program and its arguments.
         processes: Number of processes.
 
     Returns:
-        The exit status: 0, or that of the first process that failed.
+        The exit status: 0, or that of the first process that failed (128 + n after signal n).
 
     Raises:
         ValueError: If `processes` is below 1.
@@ -56,7 +56,7 @@ def launch(command: Sequence[str], processes: int) -> int:
     try:
         for index in range(processes):
             variables = {"KERAS_DISTRIBUTION_PROCESS_ID": str(index), "LOCAL_RANK": str(index)}
-            # In a session of its own; otherwise Ctrl-C would reach it twice.
+            # Each process has its own session; otherwise Ctrl-C would reach it twice.
             started.append(
                 subprocess.Popen(command, env={**environ, **variables}, start_new_session=True)
             )

@@ -2,8 +2,8 @@
 
 Tensor parallelism as in Megatron (Shoeybi et al. 2019, section 3): the products that widen (query,
 key, value; the first product of the feed-forward) are split by columns, those that narrow (the
-output of attention and feed-forward) by rows, and the vocabulary is split by tokens. A block then
-needs two all-reduces in its forward pass.
+output of attention and feed-forward) by rows, and the vocabulary is split by tokens. Each attention
+and each feed-forward then needs one all-reduce in its forward pass.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ def axes_of(
         model: Devices along the model axis.
         shard_weights: Whether matrices are split over the data axis, too (FSDP; Zhao et al. 2023):
             along the longest axis that it divides and that the model axis leaves whole. Vectors
-            stay whole: gathering each would cost more than the memory is worth.
+            stay whole: gathering them would cost more time than the saved memory is worth.
 
     Raises:
-        ValueError: If several rules match the path, or the model axis does not divide a weight.
+        ValueError: If several rules match the path, or the model axis does not divide a weight
+            that it splits, other than those of the vocabulary.
     """
     axes: list[str | None] = [None] * len(shape)
     rules = [rule for pattern, rule in TENSOR_PARALLEL.items() if re.fullmatch(pattern, path)]
@@ -72,8 +73,8 @@ class MeshLayout(keras.distribution.ModelParallel):
     Args:
         mesh: A device mesh with the axes "data" and "model".
         shard_weights: Whether matrices are split over the data axis, too.
-        parts: Number of parts of a batch that are made by different processes, each of which
-            passes its own part to `fit`; 1: each process passes whole batches.
+        parts: Number of parts of a batch that different processes make and pass to `fit`; 1: each
+            process passes whole batches.
     """
 
     def __init__(self, mesh: keras.distribution.DeviceMesh, shard_weights: bool, parts: int = 1):
@@ -86,7 +87,7 @@ class MeshLayout(keras.distribution.ModelParallel):
         """Return the layout of a batch, or of this process's part of one.
 
         Raises:
-            ValueError: If the devices do not divide the rows.
+            ValueError: If the devices along the data axis do not divide the rows.
         """
         rows, parts = data_shape[0], self.device_mesh.shape[0] // self.parts
         if rows % parts:
@@ -95,7 +96,7 @@ class MeshLayout(keras.distribution.ModelParallel):
         return super().get_data_layout(data_shape)
 
     def get_variable_layout(self, variable: Any) -> keras.distribution.TensorLayout:
-        """Return the layout of a weight; moments of an optimizer have that of their weight."""
+        """Return the layout of a weight; Keras gives it to the optimizer's moments, too."""
         data, model = self.device_mesh.shape
         axes = axes_of(variable.path, variable.shape, data, model, self.shard_weights)
         return keras.distribution.TensorLayout(axes, self.device_mesh)

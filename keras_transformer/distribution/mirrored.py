@@ -14,10 +14,10 @@ if BACKEND == "tensorflow":
 def mirrored(data: int = -1) -> Any:
     """Copy models that are made from now on to several devices, which share each batch.
 
-    The devices are the GPUs, or without any the logical CPUs, of this process. Each gets the same
-    number of rows of a batch, except that the last get fewer if the number of devices does not
-    divide the rows; each must get at least one. `LabelSmoothedCrossentropy` is the mean over the
-    tokens of the whole batch.
+    The devices are the GPUs of this process, or its logical CPUs if there are no GPUs. Each gets
+    the same number of rows of a batch, except that the last get fewer if the number of devices does
+    not divide the rows; each must get at least one row. `LabelSmoothedCrossentropy` is the mean
+    over the tokens of the whole batch.
 
     Args:
         data: Number of devices, the first ones; -1: all.
@@ -34,6 +34,6 @@ def mirrored(data: int = -1) -> Any:
 
 
 def unmirrored() -> None:
-    """Make models from now on for one device again; without TensorFlow, do nothing."""
+    """End `mirrored`: models made from now on use one device. Other backends: do nothing."""
     if BACKEND == "tensorflow":
         strategy.mirror([])

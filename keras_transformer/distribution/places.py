@@ -1,4 +1,4 @@
-"""The place of this process among those of a run, as launchers write it into the environment."""
+"""The place of this process among those of a run, which launchers write into the environment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from keras_transformer.config import require
 
-PORT = 29_400  # port of process 0, if the environment names only its host
+PORT = 29_400  # port of process 0 if the environment names only its host
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Place:
         count: Number of processes.
         address: "host:port" of process 0, which listens at this port and the next; needed if there
             are several processes.
-        local: Number of this process on its host, from 0; None: the only one there.
+        local: Number of this process on its host, from 0; None: it is the only process there.
 
     Raises:
         ValueError: If a value is out of range.
@@ -50,7 +50,7 @@ _LAUNCHERS = (
         "LOCAL_RANK",
     ),
     (("RANK",), "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"),  # torchrun, Ray Train
-    # A step of Slurm's: SLURM_NTASKS is also set where no step runs, by sbatch and salloc.
+    # A step of Slurm (`srun`). SLURM_NTASKS is not used: sbatch and salloc set it outside of steps.
     (
         ("SLURM_PROCID",),
         "SLURM_STEP_NUM_TASKS",
@@ -62,7 +62,7 @@ _LAUNCHERS = (
 
 
 def place_in(environ: Mapping[str, str]) -> Place:
-    """Return the place of this process; alone if no launcher's variables are set.
+    """Return the place of this process; `Place()` if no launcher's variables are set.
 
     The variables of Keras (`KERAS_DISTRIBUTION_PROCESS_ID`, `_NUM_PROCESSES`, `_JOB_ADDRESSES`)
     come first, then those of torchrun and Ray Train (`RANK`, `WORLD_SIZE`, `MASTER_ADDR`,
@@ -72,7 +72,7 @@ def place_in(environ: Mapping[str, str]) -> Place:
         environ: The environment, such as `os.environ`.
 
     Raises:
-        ValueError: If a variable is missing, or is no number or out of range.
+        ValueError: If a variable is missing, not a number, or out of range.
     """
     for indices, counted, host, port, local in _LAUNCHERS:
         if counted not in environ:
@@ -99,6 +99,6 @@ def _whole(environ, name):
 
 
 def _first(hosts):
-    """Return the first of several hosts: "a:1,b:1", or Slurm's "node[03-05,08],other"."""
+    """Return the first host: "a:1" of "a:1,b:1", "node03" of Slurm's "node[03-05,08],other"."""
     name, number = re.findall(r"([^,\[]*)(?:\[(\w+)[^\]]*\])?", hosts.strip())[0]
     return name + number

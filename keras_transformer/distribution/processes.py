@@ -1,8 +1,8 @@
-"""Connections between the processes of a run, for everything but tensors.
+"""TCP connections between the processes of a run, for everything except tensors.
 
-The frameworks move the tensors. If a process is missing, they end the others without naming it
-(JAX 0.10), so the processes first meet over plain connections to process 0. Later they use these
-connections to compare their options, to write a checkpoint together, and to stop together.
+The backends exchange the tensors. If a process is missing, JAX (0.10) ends the others without
+naming it, so all processes first connect to process 0. Later they use these connections to compare
+their options, to write a checkpoint together, and to stop together.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from keras_transformer.system.files import replacing
 TIMEOUT = "KERAS_TRANSFORMER_JOIN_SECONDS"  # environment variable; seconds to wait for processes
 _SECONDS = 300.0
 _GREETING = 10.0  # seconds in which a process that has connected must send its index
-# A host that is gone is noticed after 3 minutes; the systems' default is 2 hours.
+# A lost host is noticed after 3 minutes; the default of operating systems is 2 hours.
 _KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 30, "TCP_KEEPCNT": 4}
 
 
@@ -39,15 +39,16 @@ class Processes:
 
     Args:
         place: The place of this process.
-        seconds: Seconds to wait for the others.
+        seconds: Seconds to wait for the other processes.
 
     Attributes:
+        place: The place of this process.
         index: Number of this process, from 0.
         count: Number of processes.
 
     Raises:
-        TimeoutError: If a process has not come in time, or one has a wrong index or the index of
-            another; the message names it.
+        TimeoutError: If a process does not connect in time, or has an index that is out of range
+            or taken; the message names it.
         OSError: If process 0 cannot listen at its ports.
     """
 
@@ -65,7 +66,7 @@ class Processes:
         """Return the values of all processes, in the order of their indices; all must call it.
 
         Args:
-            value: A plain value, as JSON has them.
+            value: A value of a JSON type.
 
         Raises:
             ConnectionError: If another process has ended.
@@ -102,7 +103,7 @@ class Processes:
     def replacing(self, path: str | os.PathLike) -> Iterator[Path]:
         """Yield a folder that all processes write into; process 0 moves it to `path` at the end.
 
-        As `system.files.replacing`: an error in one process leaves the old folder as it was.
+        See `system.files.replacing`: an error in one process leaves the old folder unchanged.
         """
         if self.index:
             yield Path(self.exchange(None)[0])
@@ -128,7 +129,7 @@ class Processes:
         if self.index:
             self._others[0] = _connected(host, int(port) + 1, deadline, seconds)
             self._send(0, self.index)
-            # Process 0 may wait longer, and then names the processes that are missing.
+            # Wait longer than process 0 does: its answer names the processes that are missing.
             self._others[0].limit(seconds + _GREETING)
             if lost := self._receive(0):
                 raise TimeoutError(lost)
@@ -149,8 +150,8 @@ class Processes:
             raise TimeoutError(wrong)
 
     def _gather(self, port, deadline):
-        """Wait for all processes; return what is wrong with one of them, or an empty string."""
-        # The framework's port: if it is taken, the framework ends without a reason.
+        """Wait for all processes; return a phrase about one with a wrong index, else ""."""
+        # The backend's port: if it is taken, the backend ends without naming the reason.
         _server(port - 1).close()
         with _server(port) as server:
             while len(self._others) < self.count - 1 and (left := deadline - time.monotonic()) > 0:
@@ -158,7 +159,7 @@ class Processes:
                 try:
                     connection = _Connection(server.accept()[0], min(left, _GREETING))
                     index = connection.receive()
-                except (OSError, ValueError):  # the time is over, or a stranger connected
+                except (OSError, ValueError):  # time is over, or another program connected
                     continue
                 if type(index) is not int:
                     continue
@@ -244,10 +245,11 @@ def current() -> Processes:
 
 
 def join() -> Processes:
-    """Join the processes that the environment names (`place_in`), once; before any computation.
+    """Join the processes that the environment names (`place_in`), before any computation.
 
-    Processes without the same seed (`keras.utils.set_random_seed`) get one of process 0: otherwise
-    they would make different initial weights.
+    A second call returns the same object. If the seeds of the processes differ
+    (`keras.utils.set_random_seed`), all get one from process 0: otherwise they would make different
+    initial weights.
 
     Raises:
         TimeoutError: If a process does not come within `KERAS_TRANSFORMER_JOIN_SECONDS` (300).
@@ -284,7 +286,7 @@ def _seconds():
 
 
 def _share_seed(team):
-    """Give all processes the same seed, unless their random states are equal already.
+    """Give all processes a seed from process 0, unless their random states are already equal.
 
     Keras draws its seeds from Python's generator.
     """

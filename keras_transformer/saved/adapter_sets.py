@@ -1,4 +1,4 @@
-"""Several adapters of one loaded base: switched in place, or merged into a model of their own."""
+"""Adapters of a loaded base, switched in place; merging of an adapter and its base."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ONLY_TRAINING = ("dropout", "head_dropout")
 
 
 class Adapters:
-    """Adapters of one loaded model, of which one at a time, or none, is in use.
+    """Adapters of one loaded model, at most one of which is in use at a time.
 
     ```python
     translator = Translator.load("saved_models/base")
@@ -41,18 +41,18 @@ class Adapters:
     adapters.use(None)  # the base again, exactly
     ```
 
-    A switch assigns the changed weights, so nothing is compiled again, and an adapter in use costs
-    no time. The base's values of these weights are kept, in the machine's main memory.
+    A switch assigns the changed weights. So nothing is compiled again, and calls of the model take
+    as long as without an adapter. The base's values of these weights are kept in main memory.
 
-    All threads share the model. `using` makes other threads wait that enter `using` or call `use`;
-    a thread that calls the model outside of `using` computes with whatever adapter is in use, and
-    during a switch with a mixture.
+    All threads share the model. Inside `using`, other threads that call `load` or `use` or enter
+    `using` wait. A thread that calls the model outside of `using` computes with the adapter that is
+    in use, and during a switch with a mixture of weights.
 
     Args:
         model: The base, such as the `model` of a `Translator` or a `CausalLM`, with float weights.
 
     Attributes:
-        active: Name of the adapter in use; None: none is.
+        active: Name of the adapter in use; None: the base alone is in use.
 
     Raises:
         ValueError: If the weights are quantized.
@@ -83,8 +83,8 @@ class Adapters:
             name: Name for `use`; None: that of the folder. An adapter of this name is replaced.
 
         Raises:
-            ValueError: If the folder is no adapter, its base or its head is another one, or the
-                name is that of the adapter in use.
+            ValueError: If the folder is no adapter, it was trained on another base, its config
+                differs from the base's (as with a new head), or an adapter of this name is in use.
         """
         folder = Path(folder)
         name = folder.resolve().name if name is None else name
@@ -154,7 +154,7 @@ def _adapter_config(folder: str | os.PathLike) -> dict[str, Any]:
 
 
 def _check_config(model: Any, config: Mapping[str, Any]) -> None:
-    """Raise ValueError unless a model with this adapter computes what its config says."""
+    """Raise ValueError if an adapter's config differs from its base's, except in dropout."""
     base_values, adapter_values = model.config.to_dict(), config_of(model, config).to_dict()
     for field, value in adapter_values.items():
         if field not in _ONLY_TRAINING:
@@ -163,7 +163,7 @@ def _check_config(model: Any, config: Mapping[str, Any]) -> None:
 
 
 def merge(folder: str | os.PathLike, out: str | os.PathLike, *, overwrite: bool = False) -> None:
-    """Write an adapter and its base as one saved model, with the tokenizer of the adapter.
+    """Write an adapter and its base as one saved model, with the adapter's other files.
 
     Args:
         folder: Folder of the adapter.
@@ -172,7 +172,8 @@ def merge(folder: str | os.PathLike, out: str | os.PathLike, *, overwrite: bool 
 
     Raises:
         FileExistsError: If `out` exists, and `overwrite` is False.
-        ValueError: If the folder is no adapter, or its base is missing or another one.
+        ValueError: If the folder is no adapter, or its base is missing or not the one that it was
+            trained on.
     """
     folder, out = Path(folder), Path(out)
     check_free(out, overwrite)

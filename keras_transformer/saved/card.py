@@ -37,9 +37,10 @@ class Run:
         command: The command line.
         script: The module of the training script.
         options: Options of the run, plain values.
-        files: Name, bytes and SHA-256 of each data file; no SHA-256 if it was not computed.
+        files: Name, number of bytes and SHA-256 of each data file; None if the SHA-256 was not
+            computed.
         versions: Versions of the packages, by name.
-        metrics: Measured numbers by test set, and others, as in `metrics.json`.
+        metrics: Content of `metrics.json`: measures by test set, and other numbers by name.
     """
 
     command: str
@@ -64,9 +65,8 @@ def write_card(
     Args:
         folder: Folder of the model.
         config: Its `config.json`.
-        run: The run that trained the model; None: the card says that it is not recorded.
-        into: Folder to write the card into, whose files will replace those of `folder`; None:
-            `folder`.
+        run: The run that trained the model; None: it is unknown, which the card says.
+        into: Folder to write the card into, such as the one that `updating` yields; None: `folder`.
 
     Returns:
         Whether the card was written.
@@ -83,7 +83,7 @@ def write_card(
 
 
 def card_text(name: str, config: Mapping[str, Any], run: Run | None = None) -> str:
-    """Return a model card; the arguments are those of `write_card`, with the model's name."""
+    """Return the text of a model card; `config` and `run` are those of `write_card`."""
     task = config.get("task") or TRANSLATION
     used = TRANSLATION if config.get("prompt") else task
     kind = next((kind for kind in KINDS if kind.task == used), None)
@@ -100,7 +100,7 @@ def card_text(name: str, config: Mapping[str, Any], run: Run | None = None) -> s
     about |= {"language": list(dict.fromkeys(languages))} if languages else {}
     if tag and (results := _results(tag, metrics)):
         about["model-index"] = [{"name": name, "results": results}]
-    # JSON is YAML.
+    # The head of a card is YAML, which includes JSON.
     head = "".join(f"{key}: {json.dumps(x, ensure_ascii=False)}\n" for key, x in about.items())
     details = {"task": task.replace("_", " "), "languages": " to ".join(languages) or None}
     details |= config.get("model", {})
@@ -126,7 +126,7 @@ def card_text(name: str, config: Mapping[str, Any], run: Run | None = None) -> s
 
 
 def _results(tag: str, metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the measures of each test set as Hugging Face's `model-index` has them."""
+    """Return the measures of each test set in the form of Hugging Face's `model-index`."""
     results = []
     for name, measures in metrics.items():
         if isinstance(measures, Mapping):
@@ -190,7 +190,7 @@ def _digest(text: str) -> str:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether a card is as `write_card` wrote it."""
+    """Return whether a card was written by `write_card` and not edited since."""
     try:
         # Git may have changed the line ends.
         text = path.read_text("utf-8").replace("\r\n", "\n")

@@ -1,4 +1,4 @@
-"""The contents of a saved folder, except its model: read without Keras."""
+"""The contents of a saved folder, except its model, read without importing Keras."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from keras_transformer.text.translation_prompt import TranslationPrompt
 
 QUALITY = "quality.json"  # a saved `translate.quality_estimation.QualityEstimator`
 EMBEDDING = "embedding.safetensors"  # weights of a text embedder after the pooling
-FORMAT = 2
+FORMAT = 2  # number of the folder's format, in `config.json`
 FLOATS = ("float32", "bfloat16", "float16")
 PRECISIONS = (*FLOATS, "int8", *BLOCKS)
 
@@ -36,7 +36,7 @@ def is_saved(folder: str | os.PathLike) -> bool:
 
 
 def checkpoint_type(folder: str | os.PathLike) -> str | None:
-    """Return the type of a checkpoint in Hugging Face's layout; None if it is not one.
+    """Return the `model_type` of a checkpoint in Hugging Face's layout; None for other folders.
 
     Raises:
         ValueError: If its `config.json` is not valid JSON.
@@ -48,7 +48,7 @@ def checkpoint_type(folder: str | os.PathLike) -> str | None:
 
 
 def is_hub_name(source: str | os.PathLike) -> bool:
-    """Return whether a text has the form of a model's name on a hub, and is no existing path."""
+    """Return whether a text can be a name on a hub, `name` or `owner/name`, and no path exists."""
     path = Path(source)
     is_name = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", str(source)) and not path.exists()
     return bool(is_name and (path.parent == Path() or not path.parent.exists()))
@@ -70,13 +70,13 @@ def read_config(
 
     Args:
         folder: Folder that `save_folder` wrote.
-        what: Kind of the saved object in error messages. If it is one of `kinds.KINDS`, such as
-            "translator", the folder must be of that kind.
-        tokenizer_file: Tokenizer file that must exist; None: there may be no tokenizer.
+        what: Kind of the saved object in error messages. If a kind in `kinds.KINDS` has this name,
+            such as "translator", the folder must be of that kind.
+        tokenizer_file: Name of the tokenizer file that must exist; None: no tokenizer is needed.
         precision: Precision to check, see `load_model`.
 
     Raises:
-        ValueError: If the folder is not such an object, or the precision is unknown.
+        ValueError: If the folder does not hold such an object, or the precision is unknown.
     """
     accepted = f"one of {PRECISIONS} or None"
     require(precision in (*PRECISIONS, None), "precision", precision, accepted)

@@ -1,4 +1,4 @@
-"""Description of a folder: the facts of a saved model, read without its weights."""
+"""Description of a folder: the facts of a saved model, read without loading the model."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ OWN = (  # entries of `config.json` that some kinds have
 
 
 def describe(folder: str | os.PathLike) -> dict[str, Any]:
-    """Return the facts of a saved folder by name: its task, sizes, labels, tokenizer and so on.
+    """Return what `keras-transformer info` shows of a saved folder, such as its task, by name.
 
     Args:
         folder: Folder of a saved model of any kind.
 
     Raises:
-        ValueError: If it is not such a folder, or a file in it is broken.
+        ValueError: If it is not a saved folder, or a file in it is broken.
     """
     config = read_config(folder, "model")
     kinds, sizes = kinds_of(config), config["model"]
@@ -87,10 +87,10 @@ def _family_and_precision(path: Path) -> dict[str, str]:
 
 
 def other_kind(path: str | os.PathLike) -> str | None:
-    """Return a phrase about a path that is not a saved folder; None if its kind is unknown.
+    """Return a phrase that says what a path is, if it is not a saved folder; None if unknown.
 
     Raises:
-        ValueError: If the JSON file that identifies it is broken.
+        ValueError: If a JSON file that identifies its kind is broken.
     """
     path = Path(path)
 

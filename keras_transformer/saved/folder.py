@@ -1,4 +1,4 @@
-"""Saved folders: a model with its tokenizer and config, written safely and checked on loading."""
+"""Saved folders: a model with its tokenizer and config, written atomically, checked on loading."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from keras_transformer.text.lexical_shortlist import FILE as SHORTLIST
 from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 from keras_transformer.weights.adapters import Adapter
 
-# Files of an earlier model, which a save replaces.
+# Files of an earlier model, which a save replaces or removes.
 OF_A_MODEL = (MODEL, ADAPTER, QUALITY, TEMPLATE, SHORTLIST, EMBEDDING)
 
 
@@ -48,11 +48,11 @@ def save_folder(
     """Write `model.keras`, the tokenizer's files, `config.json`, a model card and further parts.
 
     With a base, write `adapter.safetensors` in place of `model.keras`: only what LoRA and a new
-    head added to the base, which stays where it is. Both kinds of folders load alike.
+    head added. `config.json` then names the folder of the base. Both kinds of folders load alike.
 
-    Other files in the folder are kept, except those that killed processes left. Everything is
-    written under other names first: an error or a kill leaves the old model, or the new one.
-    Any backend can load what another one saved.
+    Other files in the folder are kept, except those that killed processes left; so is a model card
+    that somebody edited. Everything is written under other names first: an error or a kill leaves
+    the old model, or the new one. Any backend can load the folder.
 
     Args:
         folder: Folder to write to; created if missing.
@@ -60,14 +60,14 @@ def save_folder(
             that are written; the model itself stays as it is.
         tokenizer: Object with `save(folder)` and `fingerprint()`; None: the model reads no text.
         facts: Further entries of `config.json`, plain values.
-        parts: Objects with `save(folder)`, or None: chat template, shortlist. Those of an earlier
-            model are removed.
+        parts: Further objects with `save(folder)`, such as a chat template, or None. Files that
+            only an earlier model had (`OF_A_MODEL`) are removed.
         base: Folder of the saved model, or of the checkpoint in Hugging Face's layout, that the
             training with LoRA started from; None: save the whole model.
 
     Raises:
-        ValueError: If a base is given, but it is no saved model or the model has no LoRA, or if
-            the folder holds a whole model.
+        ValueError: With a base, if that is no saved model, the model has no LoRA, or the folder
+            holds a whole model.
     """
     folder = Path(folder)
     if base is not None:
@@ -108,8 +108,8 @@ def load_model(
         precision: "float32", "bfloat16" or "float16" for weights and arithmetic of that type;
             "int8" for dense and token weights rounded to 8 bits with a remainder of 4 bits, and
             arithmetic in float32; "q4" or "q8" for weights in blocks of 4 or 8 bits, which stay
-            so in memory; None: as saved. A type in which this machine is slower than in
-            float32 becomes float32, with a warning. If `backend.is_strict`, it is used
+            so in memory; None: as saved. If a 16-bit type would be slower than float32 on this
+            machine, float32 is used, with a warning. If `backend.is_strict()`, the type is used
             nevertheless, and "int8" multiplies in 8 bits.
 
     Raises:
@@ -135,7 +135,7 @@ def in_precision(
         source: The model's folder, for errors.
 
     Raises:
-        ValueError: If the model does not have such weights.
+        ValueError: If the model is quantized in a form that cannot be converted to this precision.
     """
     if model.quantization in BLOCKS and precision in (model.quantization, None):
         return model
@@ -179,8 +179,8 @@ def load_with_tokenizer(
         precision: See `load_model`.
 
     Raises:
-        ValueError: If the folder is not such an object, its model has another class, or a file is
-            broken.
+        ValueError: If the folder does not hold such an object, its model has another class, or a
+            file is broken.
     """
     config = read_config(folder, what, FILE, precision)
     if "task" not in config:  # a translator, whose tokenizer.json has another form
@@ -203,7 +203,7 @@ def load_with_sides(
         precision: See `load_model`.
 
     Raises:
-        ValueError: If the folder is not such an object, or a file is broken or missing.
+        ValueError: If the folder does not hold such an object, or a file is broken or missing.
     """
     tokenizer, config = read_with_sides(folder, what, precision)
     return load_model(folder, config, tokenizer, precision), tokenizer, config

@@ -1,4 +1,4 @@
-"""Kinds of saved folders, with the object and the command for each."""
+"""Kinds of saved folders, with the class that loads each, and its command if there is one."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ class Kind:
     """A kind of saved folder: declared here for messages, model cards, commands and the server.
 
     Args:
-        what: Its name in messages.
-        loader: Class of this package whose `load` reads it.
-        command: Command that runs it; None: there is none.
+        what: Name of the kind in messages.
+        loader: Name of the class of this package whose `load` reads such a folder.
+        command: Name of the command that runs it; None: there is no command.
         task: The "task" in its `config.json`.
-        tag: Hugging Face's name of the task; None: it has none.
-        example: What follows the folder in an example of the command.
+        tag: Hugging Face's name of the task; None: there is no such name.
+        example: Rest of the command line, after the folder, in an example of the command.
         heads: Heads of an encoder that make a folder one of this kind, whatever its task.
         any_head: Whether an encoder may have any head.
-        one_label: Whether its head must have a single label.
-        problem: `problem_type` that its model must have; such a model is of no other kind, except
-            one with `any_head`. None: any `problem_type`.
-        use: Declaration from which the command and the route are made; None: they have their own
-            code, as the command does not answer line by line, or the route has the form of
-            another API.
+        one_label: Whether the head must have a single label.
+        problem: `problem_type` that the model must have; a model with it is of no other kind,
+            except kinds with `any_head`. None: any `problem_type`.
+        use: Declaration from which the command and the route are made; None: both have code of
+            their own.
     """
 
     what: str
@@ -45,12 +44,12 @@ class Kind:
 
     @property
     def users(self) -> str:
-        """The object and the command for such a folder."""
+        """The class and the command for such a folder, as a phrase."""
         return self.loader + (f" and the command {self.command}" if self.command else "")
 
 
-TRANSLATION = "translation"  # task of folders that name none
-# If an encoder is of several kinds, the most specific of them comes first.
+TRANSLATION = "translation"  # task of folders whose config names no task
+# If an encoder is of several kinds, the most specific kind comes first.
 KINDS = (
     Kind("translator", "Translator", "translate", TRANSLATION, "translation"),
     Kind(
@@ -164,15 +163,15 @@ KINDS = (
 
 
 def kind_of(loader: str) -> Kind:
-    """Return the kind that a class of this package loads."""
+    """Return the kind that the class of this name loads."""
     return next(kind for kind in KINDS if kind.loader == loader)
 
 
 def kinds_of(config: Mapping[str, Any]) -> list[Kind]:
-    """Return the kinds of a saved folder with this `config.json`; empty if nothing loads it alone.
+    """Return the kinds of a saved folder with this `config.json`; empty if no class loads it.
 
-    The weights are not read. An encoder is known by its head, whatever its task; a language model
-    with a prompt for translations is a translator, too.
+    The head of an encoder determines its kinds, whatever its task. A language model with a prompt
+    for translations is a translator, too.
     """
     model = config["model"]
     if isinstance(head := model.get("head"), str):
@@ -189,8 +188,8 @@ def kinds_with(head: str, one_label: bool = False, problem: str | None = None) -
 
     Args:
         head: The head, one of `models.task_heads.HEADS`.
-        one_label: Whether it has a single label.
-        problem: The model's `problem_type`.
+        one_label: Whether the head has a single label.
+        problem: The model's `problem_type`, or None.
     """
     fitting = [kind for kind in KINDS if head in kind.heads or kind.any_head]
     special = [kind for kind in fitting if kind.problem and kind.problem == problem]
@@ -199,10 +198,10 @@ def kinds_with(head: str, one_label: bool = False, problem: str | None = None) -
 
 
 def require_kind(what: str, config: Mapping[str, Any], folder: str | os.PathLike) -> None:
-    """Raise ValueError, with the object and the command that fit, if a folder is of another kind.
+    """Raise ValueError if a folder is of another kind; the message names its class and command.
 
     Args:
-        what: Name of the kind; if it is none of `KINDS`, any folder is accepted.
+        what: Name of the required kind; if no kind in `KINDS` has it, any folder is accepted.
         config: The folder's `config.json`.
         folder: The folder, for the message.
     """

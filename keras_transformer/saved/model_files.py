@@ -1,4 +1,4 @@
-"""The model of a saved folder: a whole one, or an adapter and the base that it names."""
+"""The model of a saved folder: a whole model, or an adapter and the base that it names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from keras_transformer.weights.adapters import Adapter
 from keras_transformer.weights.sizes import sized_by
 
 MOST_BYTES = 1 << 24  # maximum bytes of the config in a `.keras` file
-# Maximum ratio of the unpacked bytes of weights to their `.keras` file; weights hardly compress.
+# Maximum ratio of the unpacked bytes of weights to the size of their `.keras` file: weights can
+# hardly be compressed.
 _UNPACKED = 2
 
 
@@ -39,7 +40,7 @@ def facts_of(adapter: Adapter, base: Path, folder: Path) -> dict[str, Any]:
         folder: Folder that the adapter will be written to.
 
     Raises:
-        ValueError: If the base is neither, or the folder already holds a whole model.
+        ValueError: If the base has no `config.json`, or the folder already holds a whole model.
     """
     require((base / CONFIG).is_file(), "base", str(base), "the folder of a saved model")
     accepted = f"a folder without a {MODEL}, for an adapter"
@@ -50,14 +51,15 @@ def facts_of(adapter: Adapter, base: Path, folder: Path) -> dict[str, Any]:
 
 
 def read_weights(folder: Path, config: Mapping[str, Any]) -> ConfiguredModel:
-    """Return the model of a saved folder; of an adapter, its base with the adapter's changes.
+    """Return the model of a saved folder; for an adapter, its base with the adapter's changes.
 
     Args:
         folder: Folder that `save_folder` wrote.
         config: Its `config.json`.
 
     Raises:
-        ValueError: If a file is broken, or the base is missing or another one.
+        ValueError: If a file is broken, or an adapter's base is missing or not the one that it was
+            trained on.
     """
     facts = config.get("adapter")
     if facts is None:
@@ -82,10 +84,14 @@ def read_weights(folder: Path, config: Mapping[str, Any]) -> ConfiguredModel:
 
 
 def config_of(model: ConfiguredModel, config: Mapping[str, Any]) -> Any:
-    """Return the config of an adapter's model, if it is of the class of this model.
+    """Return the config of an adapter's model, which has the class of its base.
+
+    Args:
+        model: The base.
+        config: The adapter's `config.json`.
 
     Raises:
-        TypeError, ValueError: If it is not.
+        TypeError, ValueError: If it is the config of another class.
     """
     return type(model).config_class.from_dict(dict(config["model"]))
 
@@ -106,7 +112,7 @@ def _whole(path: Path) -> ConfiguredModel:
 
 
 def _kind_and_config(path: Path) -> tuple[type[ConfiguredModel] | None, dict[str, Any]]:
-    """Return the class of the model in a `.keras` file, if it is one of ours, and its config."""
+    """Return the class of the model in a `.keras` file, None if not ours, and its config."""
     with zipfile.ZipFile(path) as archive:
         size = archive.getinfo(CONFIG).file_size
         require(size <= MOST_BYTES, f"bytes of its {CONFIG}", size, f"at most {MOST_BYTES}")
@@ -117,9 +123,9 @@ def _kind_and_config(path: Path) -> tuple[type[ConfiguredModel] | None, dict[str
 
 
 def count_parameters(folder: str | os.PathLike) -> int:
-    """Return the number of parameters of a saved folder, without loading its model.
+    """Return the number of parameters in a saved folder, without loading its model.
 
-    For an adapter, the parameters of its base are not counted.
+    For an adapter, only its own parameters are counted, not those of its base.
 
     Raises:
         ValueError: If its file of weights cannot be read.
@@ -137,8 +143,8 @@ def _sizes_of_weights(path: Path) -> list[int]:
     """Return the number of elements of each weight in a `.keras` file.
 
     Raises:
-        ValueError: If the file claims more elements than it holds: HDF5 has no bytes for elements
-            that were never written, and a zip archive has few for zeros.
+        ValueError: If the weights have more than `_UNPACKED` times the bytes of the file: HDF5
+            stores no bytes for elements that were never written, and a zip archive few for zeros.
     """
     sizes, claimed = [], []
 
@@ -149,8 +155,8 @@ def _sizes_of_weights(path: Path) -> list[int]:
             return
         if levels := re.search(r"/vars/levels([48])$", name):
             sizes.append(entry.size * 8 // int(levels[1]))
-        # Other uint8 arrays are the remainders of weights that are counted already; float16 ones
-        # beside levels are their scales.
+        # Other uint8 arrays are the remainders of int8 weights, which are counted already. Arrays
+        # named `scales` belong to levels.
         elif entry.dtype != "uint8" and not name.endswith("/vars/scales"):
             sizes.append(entry.size)
 
@@ -164,10 +170,10 @@ def _sizes_of_weights(path: Path) -> list[int]:
 
 @contextlib.contextmanager
 def _seekable(archive: zipfile.ZipFile, name: str) -> Iterator[Any]:
-    """Yield a file of an archive in which seeking takes no time, if it is not compressed.
+    """Yield a file of an archive; if it is not compressed, seeking in it takes no time.
 
-    `zipfile` (Python 3.11) reads all from the beginning to seek backwards: for the list of weights
-    in a file of 540 MB, 110 seconds.
+    To seek backwards, `zipfile` (Python 3.11) reads again from the beginning: listing the weights
+    in a file of 540 MB took 110 seconds.
     """
     with archive.open(name) as file:
         info = archive.getinfo(name)
@@ -181,7 +187,7 @@ def _seekable(archive: zipfile.ZipFile, name: str) -> Iterator[Any]:
 
 
 class _Part(io.RawIOBase):
-    """A part of an open file, as a file."""
+    """A file-like object that reads a part of an open file."""
 
     def __init__(self, file: BinaryIO, start: int, size: int):
         self._file, self._start, self._size, self._place = file, start, size, 0

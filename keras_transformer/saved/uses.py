@@ -1,4 +1,4 @@
-"""Declarations of tasks, from which their commands and routes are made."""
+"""Declarations of tasks, from which their commands and their routes of the server are made."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class AnswerOptions:
     min_score: float | None = option(
         None,
         number(lambda x: True, "a finite number or None"),
-        "Leave out answers with a lower score, which is above 0 if the answer is more probable "
-        "than none; for models of SQuAD 2.0.  [default: none are left out]",
+        "Leave out answers with a lower score; for models of SQuAD 2.0. A score is above 0 if the "
+        "answer is more probable than that there is no answer.  [default: no limit]",
     )
     stride: int = option(
         128,
         whole(1),
-        "Tokens from the start of a window to that of the next.",
+        "Tokens from the start of a window to the start of the next; at most half a window.",
         flags="--stride",
         served=False,  # with a small stride, a request would make the server compute many windows
     )
@@ -54,18 +54,18 @@ class NoOptions:
 
 @dataclass(frozen=True)
 class Use:
-    """The use of a kind of folder, from which its command and its route are made.
+    """Declaration of a task, from which its command and its route of the server are made.
 
-    Both give items to the method of the object that has the command's name.
+    Both call the method of the loaded object that has the name of the command, such as `classify`.
 
     Args:
         help: Help of the command.
-        found: Name of what is found in each item, in answers of the server.
-        items: What an item is: "texts", "texts or pairs" or "questions".
-        record: Name of what is found in the command's JSON lines; None: `found`.
-        options: Class of its options, of which the server takes those without `served=False`.
-        search: Names of options of `search.Search` that the command takes.
-        tokens_per_batch: Default of the command.
+        found: Key of the results in answers of the server, such as "labels".
+        items: Type of the inputs: "texts", "texts or pairs" or "questions".
+        record: Key of the result in the command's JSON lines; None: `found`.
+        options: Class of the task's options; the server does not take those with `served=False`.
+        search: Names of the options of `search.Search` that the command takes.
+        tokens_per_batch: Default of the command's option `--tokens-per-batch`.
     """
 
     help: str

@@ -1,1 +1,1 @@
-"""System helpers: files, start-up, optional packages, error messages."""
+"""System helpers: files, locks, child processes, start-up, optional packages, error messages."""

@@ -1,8 +1,7 @@
-"""Processes that answer lines of JSON: both ends of their pipes.
+"""Child processes that answer lines of JSON: `Child` for the parent, `serve` for the child.
 
-A child ends when the process that started it ends, even if that is killed. SIGINT, SIGTERM and
-SIGHUP reach only the parent, which decides when the child ends. The processes that a child has
-started end with it.
+A child ends when its parent ends, even if the parent is killed. It ignores SIGINT, SIGTERM and
+SIGHUP: the parent decides when it ends. The processes that a child has started end with it.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ class ChildEndedError(ChildProcessError):
 
 
 class Child:
-    """A process that answers each line of JSON on its stdin with one on its stdout.
+    """A child process that answers each line of JSON on its stdin with one on its stdout.
 
     Args:
         command: Command line of a program that calls `serve` or speaks the same protocol.
-        variables: Variables of its environment, besides those of this process.
-        cores: Cores that the process may use; empty: all.
+        variables: Environment variables of the child, added to those of this process.
+        cores: Numbers of the cores that the child may use; empty: the cores of this process.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class Child:
                 os.sched_setaffinity(0, allowed)
 
     def send(self, message: Any) -> None:
-        """Send a request of plain values; if the process has ended, `receive` raises the error."""
+        """Send a request of plain values; if the child has ended, `receive` raises the error."""
         with contextlib.suppress(OSError, ValueError):
             self._process.stdin.write(json.dumps(message) + "\n")  # type: ignore[union-attr]  # a pipe
             self._process.stdin.flush()  # type: ignore[union-attr]  # a pipe
@@ -64,7 +63,7 @@ class Child:
         """Wait for the answer to the oldest unanswered request, and return it.
 
         Raises:
-            ChildEndedError: If the process ended.
+            ChildEndedError: If the child has ended.
         """
         line = ""
         with contextlib.suppress(OSError, ValueError):  # `stop` closed the pipe
@@ -76,15 +75,15 @@ class Child:
         return json.loads(line)
 
     def is_alive(self) -> bool:
-        """Return whether the process runs."""
+        """Return whether the child runs."""
         return self._process.poll() is None
 
     def wait(self) -> None:
-        """Wait until the process ends."""
+        """Wait until the child ends."""
         self._process.wait()
 
     def stop(self) -> None:
-        """Kill the process and those that it started, whatever they are doing."""
+        """Kill the child and the processes that it started."""
         if hasattr(os, "killpg") and self.is_alive():
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
@@ -95,7 +94,7 @@ class Child:
 
 
 def serve(answer: Callable[[Any], Any]) -> None:
-    """Answer the requests of the process that started this one, until that process ends.
+    """Answer the requests of the parent process, until it ends.
 
     Args:
         answer: Function from a request to its answer, both plain values.
@@ -108,7 +107,7 @@ def serve(answer: Callable[[Any], Any]) -> None:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
 
-    def read():  # in a thread, so that this process can end while it computes
+    def read():  # in a thread, so that this process ends with its parent even while it computes
         for line in sys.stdin:
             requests.put(line)
         if hasattr(os, "killpg") and os.getpgrp() == os.getpid():

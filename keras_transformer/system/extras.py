@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-# A copy of the extras in pyproject.toml, because a checkout on the import path has no metadata to
-# read. The error names the packages, not an extra of this project: pip would look for the project
-# in its index.
+# A copy of the users' extras in pyproject.toml: a checkout on the import path has no metadata to
+# read. Errors show a command that installs the packages, not the extra, which pip would look for in
+# its index.
 PACKAGES = {
     "tensorflow": ("tensorflow>=2.20,<2.22", "tensorflow-text>=2.20,<2.22"),
     "jax": ("jax>=0.4.38",),

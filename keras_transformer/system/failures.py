@@ -1,4 +1,4 @@
-"""Errors that the user of a command can fix, and their messages."""
+"""Errors of a command's input and environment, and their messages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 def full_disk(error: Exception) -> int | None:
-    """Return the errno if the disk or the user's quota is full; None for other errors."""
+    """Return the errno of an error if it is one of `FULL`, else None."""
     number = getattr(error, "errno", None)
     if number is None and (match := _SYSTEM_ERROR.search(str(error))):
         number = int(match[1] or match[2] or match[3])
@@ -59,7 +59,8 @@ def memory_errors() -> Iterator[None]:
     """Raise MemoryError in place of a backend's own out-of-memory error.
 
     Raises:
-        MemoryError: If the body runs out of memory; the message says what needs less.
+        MemoryError: If the body runs out of memory. In place of a backend's error, its message says
+            which option reduces the use.
     """
     try:
         yield
@@ -76,7 +77,8 @@ def memory_errors() -> Iterator[None]:
 def readable(what: str) -> Iterator[None]:
     """Raise ValueError in place of errors whose class is not in `BAD_INPUT`.
 
-    Foreign files can hold values of any type in any place, which lead to errors of any class.
+    Files of other programs can have values of any type in any place, so reading them can raise
+    errors of any class.
 
     Args:
         what: Name of the thing that is read, for the message.

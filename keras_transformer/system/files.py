@@ -45,7 +45,8 @@ def can_write(folder: Path) -> bool:
 def keep_newest(files: Iterable[Path], most: int) -> None:
     """Remove the oldest files of a cache until the rest has at most `most` bytes.
 
-    The newest file is kept, and so is one whose lock, the file with the suffix `.lock`, is held.
+    The newest file is always kept, and so are files whose lock (the file with the suffix `.lock`)
+    is held.
     """
     facts = []
     for path in files:
@@ -69,9 +70,9 @@ def check_free(path: str | os.PathLike, overwrite: bool) -> None:
 def replacing(path: str | os.PathLike, *, lose_others: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success, move it to `path`.
 
-    Write a file or a folder at the temporary path. If the body raises, the temporary path and the
-    parent folders created for it are removed, and `path` keeps its old content. The temporary name
-    keeps the suffix, because some writers depend on it.
+    The body writes a file or a folder at the temporary path. If it raises, the temporary path and
+    the parent folders created for it are removed, and `path` keeps its old content. The temporary
+    path has the name of `path`: some writers depend on its suffix.
 
     Args:
         path: The file or folder to replace.
@@ -111,7 +112,7 @@ def updating(folder: str | os.PathLike, name: str, gone: Collection[str] = ()) -
     Args:
         folder: The folder, which exists.
         name: Name for the scratch folder and for errors, such as that of the most important entry.
-        gone: Names of entries to remove, unless new ones are written.
+        gone: Names of entries to remove from `folder`, unless the body writes them anew.
 
     Raises:
         OSError: If the disk is full; the message names the entry.
@@ -183,7 +184,12 @@ def _is_needed(room, path):
 
 
 def remove_stale(folder: str | os.PathLike, name: str | None = None) -> None:
-    """Remove scratch folders of killed processes from `folder`; with `name`, only those for it."""
+    """Remove scratch folders of killed processes from `folder`, after moving complete content.
+
+    Args:
+        folder: The folder; nothing happens if it does not exist.
+        name: Only scratch folders for the entry of this name; None: all.
+    """
     try:
         names = os.listdir(folder)
     except OSError:
@@ -209,7 +215,9 @@ def remove_stale(folder: str | os.PathLike, name: str | None = None) -> None:
 
 
 def complete(folder: str | os.PathLike) -> None:
-    """Complete moves of a killed process, of a folder or into it; call this before reading.
+    """Complete the moves, of a folder or of its entries, that a killed process left unfinished.
+
+    Call this before reading the folder.
 
     Raises:
         ValueError: If a move cannot be completed, because the folder is not writable.
@@ -229,7 +237,9 @@ def complete(folder: str | os.PathLike) -> None:
 
 @contextlib.contextmanager
 def locked(folder: str | os.PathLike) -> Iterator[None]:
-    """Hold an exclusive lock on a folder, and remove what killed processes left there.
+    """Hold an exclusive lock on a folder, and remove scratch folders of killed processes there.
+
+    A missing folder is made; if it is empty at the end, it is removed.
 
     Raises:
         ValueError: If another process holds the lock.
@@ -277,7 +287,7 @@ def _old(room, name):
 
 
 def _ready(room, name):
-    """Return the folder with the entries that `updating` moves; it exists once all are written."""
+    """Return the folder with the entries that `updating` moves; it exists after all are written."""
     return room / f"{name}.ready"
 
 
@@ -286,7 +296,7 @@ def _gone(room, name):
 
 
 def _open_to_others(path, folder_mode):
-    """Give files created with owner-only modes, as by `tempfile`, the modes that the umask sets."""
+    """Give files with owner-only modes, as `tempfile` makes them, the modes of other new files."""
     if os.name != "posix":
         return
     for x in (path, *path.rglob("*")):

@@ -1,8 +1,7 @@
-"""Fields of the JSON files of other programs: read, harmless, or refused if their value is unusual.
+"""Tables of the fields in JSON files of other programs: read, harmless, or refused.
 
-A field that the reader ignores can make results wrong without an error. So each file of a foreign
-folder has a table, kept beside the code that reads the file, and every field that the other program
-knows is in one of its three columns.
+A field that the reader ignores can make results wrong without an error. So the code that reads
+such a file has a table of the fields that the other program knows.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from keras_transformer.system.files import read_json
 
 @dataclass(frozen=True)
 class FieldTable:
-    """A table of the fields in a JSON file of another program: read, ignored, or refused.
+    """A table of the fields in a JSON file of another program.
 
     Args:
         read: Fields that the reader uses, or checks itself.
         harmless: Fields that change no result, such as the version of the program.
-        refused: Maps fields that change results to the values that are supported. An absent field
-            is accepted.
+        refused: Supported values of fields that change results, by name. Other values are refused;
+            an absent field is accepted.
     """
 
     read: Collection[str]
@@ -33,14 +32,14 @@ class FieldTable:
     refused: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def check(self, facts: Mapping[str, Any], path: str | os.PathLike) -> None:
-        """Check the fields of a file. Warn of fields that are not in the table.
+        """Check the fields of a file; warn of unknown ones, except names that begin with "_".
 
         Args:
             facts: Content of the file.
             path: The file, for messages.
 
         Raises:
-            ValueError: If a field of `refused` has another value than the accepted ones; names it.
+            ValueError: If a field of `refused` has a value that is not supported; names it.
         """
         for name, accepted in self.refused.items():
             value = facts.get(name, next(iter(accepted)))
@@ -60,7 +59,7 @@ class FieldTable:
         """Return the checked content of a file; without the file, an empty dict.
 
         Raises:
-            ValueError: If it does not hold an object, or as in `check`.
+            ValueError: If the file does not hold a JSON object, or as in `check`.
         """
         if not Path(path).is_file():
             return {}

@@ -9,7 +9,7 @@ _POINTER = b"version https://git-lfs.github.com/spec/v1"
 
 
 def refuse_pointer(path: str | os.PathLike) -> None:
-    """Raise ValueError if a file is a Git LFS pointer, as a clone without Git LFS has."""
+    """Raise ValueError if a file is a Git LFS pointer; the message says how to get the file."""
     with open(path, "rb") as file:
         if file.read(len(_POINTER)) == _POINTER:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Interruption of work that nobody waits for any longer, between two of its steps."""
+"""Interruption of work whose result nobody waits for any longer, at its next `check`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class GivenUpError(Exception):
 
 @contextlib.contextmanager
 def given_up_if(nobody_waits: Callable[[], bool]) -> Iterator[None]:
-    """Let `check` raise in the body, in this thread, once `nobody_waits` returns True."""
+    """Let `check` raise in the body, in this thread, if `nobody_waits()` is true."""
     before = getattr(_OF_THREAD, "nobody_waits", None)
     _OF_THREAD.nobody_waits = nobody_waits
     try:
@@ -26,7 +26,7 @@ def given_up_if(nobody_waits: Callable[[], bool]) -> Iterator[None]:
 
 
 def inherited(function: Callable) -> Callable:
-    """Return `function` for another thread, where `check` answers as in the caller's."""
+    """Return `function` for another thread, with the condition of `check` in this thread."""
     nobody_waits = getattr(_OF_THREAD, "nobody_waits", None)
     if nobody_waits is None:
         return function
@@ -39,10 +39,10 @@ def inherited(function: Callable) -> Callable:
 
 
 def check() -> None:
-    """Raise GivenUpError if nobody waits for the work of this thread. Call it in long loops.
+    """Stop the work of this thread if nobody waits for it; call this in long loops.
 
     Raises:
-        GivenUpError: If nobody waits for the work.
+        GivenUpError: If the condition of `given_up_if` is true.
     """
     nobody_waits = getattr(_OF_THREAD, "nobody_waits", None)
     if nobody_waits is not None and nobody_waits():

@@ -11,10 +11,10 @@ from typing import Any
 
 
 def imported_on_access(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the function `__getattr__` of a package, which imports a name's module when asked.
+    """Return a function for `__getattr__` of a package, which imports a name on first access.
 
-    The package also imports the names under `if TYPE_CHECKING:`, for type checkers, editors and the
-    import contracts.
+    The package should also import the names under `if TYPE_CHECKING:`, for type checkers, editors
+    and the import contracts.
 
     Args:
         package: Name of the package.

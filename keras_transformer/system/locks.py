@@ -1,4 +1,4 @@
-"""Locks of files, which the operating system releases when their process ends, even by a kill."""
+"""File locks, which the operating system releases when their process ends or is killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NoLock:
 
 
 def acquired(path: Path, timeout: float = 0) -> FileLock | NoLock | None:
-    """Acquire and return the lock; None if another process still holds it after `timeout` seconds.
+    """Acquire the lock of a file and return it; None if it is not free within `timeout` seconds.
 
     With a timeout of -1, wait until it is free.
     """
@@ -48,7 +48,8 @@ def owned(path: str | os.PathLike, what: str) -> Iterator[None]:
         what: What is locked, for the error message.
 
     Raises:
-        ValueError: If another process holds the lock; the message names that process.
+        ValueError: If another process holds the lock; the message names the process, except on
+            Windows.
     """
     path = Path(path)
     lock = acquired(path)

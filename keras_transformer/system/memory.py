@@ -14,10 +14,11 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1
 
 
 def reuse_memory(of_any_size: bool = False) -> None:
-    """Let the process keep freed memory on a CPU instead of returning it to the system.
+    """Let the process keep freed main memory instead of returning it to the system.
 
-    Every step allocates the same large buffers. Fresh memory from the system costs a page fault
-    every 4 KiB and is cleared first, up to a third of a training step. Does nothing without glibc.
+    Every training step allocates the same large buffers. Fresh memory from the system costs a page
+    fault every 4 KiB and is cleared first, which takes up to a third of a step. Does nothing
+    without glibc.
 
     Args:
         of_any_size: Whether buffers above 32 MiB are kept, too. XLA allocates a step's memory as
@@ -37,7 +38,7 @@ def reuse_memory(of_any_size: bool = False) -> None:
 
 
 def return_memory() -> None:
-    """Return freed memory to the system, after a model was loaded. Does nothing without glibc."""
+    """Return freed memory to the system, as after loading a model. Does nothing without glibc."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -8,8 +8,8 @@ from importlib import metadata, util
 from pathlib import Path
 
 FOLDER = Path("saved_models")  # in the current directory
-GROUP = "keras_transformer.models"  # of the entry points that name the packages of models
-CONFIG = "config.json"  # which each saved model has, and one of the next two
+GROUP = "keras_transformer.models"  # group of the entry points of packages with models
+CONFIG = "config.json"  # each saved model has this file, and one of the next two
 MODEL, ADAPTER = "model.keras", "adapter.safetensors"
 
 
@@ -17,12 +17,12 @@ def located(model: str | os.PathLike) -> Path:
     """Return the folder of a model.
 
     Args:
-        model: A folder; or a name: of a folder in `saved_models/`, else of a model that an
-            installed package has declared with an entry point of the group
-            `keras_transformer.models`, whose value is the module that holds the files.
+        model: A folder, or a name: that of a folder in `saved_models/`, else that of a model in an
+            installed package. Such a package declares an entry point of the group
+            `keras_transformer.models`, whose value is the module that contains the files.
 
     Returns:
-        The folder; the path itself if there is no such folder and no such model.
+        The folder; `model` as a path if there is no such folder and no such model.
     """
     path = Path(model)
     if path.exists() or not is_name(model):
@@ -40,8 +40,8 @@ def is_name(model: str | os.PathLike) -> bool:
 def installed_models() -> dict[str, Path]:
     """Return the folders of the models of installed packages by name.
 
-    An entry point whose module is not there is left out; no module is imported, except the parents
-    of one inside a package.
+    An entry point whose module is missing is left out. No module is imported, except the packages
+    that contain one.
     """
     folders: dict[str, Path] = {}
     for entry in metadata.entry_points(group=GROUP):

@@ -1,4 +1,4 @@
-"""Ports of this host that are free."""
+"""Search for free TCP ports of this host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def free_port(count: int = 1) -> int:
         count: Number of consecutive ports.
 
     Raises:
-        OSError: If 1,000 random tries find none.
+        OSError: If none of 1,000 random tries succeeds.
     """
     chosen = random.SystemRandom()  # unseeded: programs with the same seed need different ports
     for _ in range(1_000):

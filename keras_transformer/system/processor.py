@@ -1,4 +1,4 @@
-"""Instruction sets of this machine's processor, by the names that Linux prints."""
+"""The processor of this machine: instruction sets, maker and number of threads."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 
 VARIABLE = "KERAS_TRANSFORMER_PROCESSOR"
 CPUINFO = Path("/proc/cpuinfo")
-# Names that macOS has for the instruction sets of ARM processors.
+# Names of instruction sets of ARM processors: that of macOS, and that of Linux.
 _OF_MACOS = {"DotProd": "asimddp", "I8MM": "i8mm", "BF16": "bf16", "FP16": "asimdhp"}
 
 
 def processor_features() -> frozenset[str]:
-    """Return the names of the processor's instruction sets, such as "avx2" or "avx512_vnni".
+    """Return the names that Linux has for the processor's instruction sets, such as "avx2".
 
     They come from `/proc/cpuinfo`, or on macOS from `sysctl`; on other systems the set is empty.
-    The environment variable KERAS_TRANSFORMER_PROCESSOR replaces them with its names, separated by
-    spaces: for a virtual machine that hides instruction sets, and to imitate another machine.
+    The environment variable KERAS_TRANSFORMER_PROCESSOR, names separated by spaces, replaces them:
+    for a virtual machine that hides instruction sets, and to imitate another machine.
     """
     named = os.environ.get(VARIABLE)
     if named is not None:
@@ -55,7 +55,7 @@ def is_amd() -> bool:
 
 
 def _of_macos():
-    """Return the names of the instruction sets of an ARM processor on macOS."""
+    """Return the instruction sets of an ARM processor on macOS, by the names that Linux has."""
     if platform.machine() != "arm64":
         return frozenset()
     lines = subprocess.run(

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 PACKAGE = "keras_transformer"
-SERIALIZABLE = {  # modules, and their classes with `keras.saving.register_keras_serializable`
+SERIALIZABLE = {  # by module: its classes with `keras.saving.register_keras_serializable`
     "layers.attention": ("MultiHeadAttention",),
     "layers.audio_frontend": ("AudioEmbedding", "FramePrenet"),
     "layers.basic": ("Bias", "Dense", "LayerNormalization", "RMSNormalization", "SoftCap"),
@@ -58,9 +58,9 @@ SERIALIZABLE = {  # modules, and their classes with `keras.saving.register_keras
 def register_with_keras() -> None:
     """Register all `SERIALIZABLE` classes with Keras, now or as soon as it is imported.
 
-    Keras finds a registered class by its name, not by its module. Until a module is imported, and
-    registers its classes itself, stand-in classes are registered, which import the module when they
-    are used.
+    Keras finds a registered class by its name, not by its module. A module registers its classes
+    when it is imported; until then, stand-in classes are registered, which import the module when
+    they are used.
     """
     after_import("keras", _register)
 

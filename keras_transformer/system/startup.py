@@ -28,8 +28,8 @@ AS_KERAS_WRITES = {  # the configuration file that Keras 3.15 writes at its firs
     "image_data_format": "channels_last",
     "nnx_enabled": False,
 }
-# PyPI has another project with the name of our command, keras-transformer. Its module has the same
-# name as ours, too.
+# PyPI has another project with the name of our command, keras-transformer. Its module has the name
+# keras_transformer, too.
 OTHER_PROJECT = "github.com/CyberZHG/keras-transformer"
 
 
@@ -42,7 +42,8 @@ def prepare() -> None:
     Raises:
         ImportError: If no backend or not the requested one is installed, or if the other project
             named `keras-transformer` is installed.
-        ValueError: If KERAS_BACKEND or Keras's configuration file names an unknown backend.
+        ValueError: If KERAS_BACKEND or Keras's configuration file names an unknown backend, or the
+            file has JSON that is not an object.
         SystemExit: Instead of these errors in a command-line process, after one line on stderr.
     """
     try:
@@ -60,8 +61,8 @@ def prepare() -> None:
         sys.meta_path.insert(0, WithoutExtras())
     # TensorFlow's C++ code logs an error on machines without a GPU.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # PyTorch on CPU: use large pages for large tensors. With small pages, mapping the memory of
-    # (tokens x vocabulary) at each step costs more time than computing it.
+    # PyTorch on a CPU: use large pages for large tensors. With small pages, mapping the memory of
+    # the logits (tokens x vocabulary) at each step costs more time than computing them.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     if "tensorflow" not in sys.modules and PathFinder in sys.meta_path:
         sys.meta_path.insert(sys.meta_path.index(PathFinder), QuietTensorFlow())
@@ -80,7 +81,7 @@ def _let_threads_sleep() -> None:
 def refuse_other_project() -> None:
     """Raise ImportError if the other project is installed: both use the folder keras_transformer.
 
-    Reading folder names takes less than 1 ms; `importlib.metadata` takes 30 ms.
+    This reads folder names, which takes less than 1 ms; `importlib.metadata` would take 30 ms.
     """
     for folder in sys.path:
         with contextlib.suppress(OSError):
@@ -109,7 +110,8 @@ def choose_backend() -> None:
 
     Raises:
         ImportError: If no backend or not the requested one is installed.
-        ValueError: If the requested backend is unknown.
+        ValueError: If the requested backend is unknown, or Keras's configuration file has JSON that
+            is not an object.
     """
     installed = [name for name in BACKENDS if importlib.util.find_spec(name)]
     if not installed:
@@ -134,7 +136,7 @@ def choose_backend() -> None:
     if configured is not None:
         _check(f'"backend" in {path}', configured)
     if configured not in installed:
-        os.environ["KERAS_BACKEND"] = installed[0]  # so that child processes do not say it again
+        os.environ["KERAS_BACKEND"] = installed[0]  # child processes then print no second line
         if first:
             _say(f"the backend is {installed[0]}; set KERAS_BACKEND to choose another")
         elif configured and not values.items() <= AS_KERAS_WRITES.items():
@@ -176,11 +178,12 @@ class WithoutExtras:
     """An import finder that hides packages that Keras and TensorFlow import, but do not need.
 
     Keras 3.15 imports scikit-learn, pandas and matplotlib where they are installed, for wrappers,
-    data frames and plots that no command uses: a third of the processor time of `import keras`
-    under JAX. A callback imports JAX, for JAX's old versions: a sixth of that time under the other
-    backends. TensorFlow 2.21 imports Keras, with the backend of KERAS_BACKEND, for optimizers in
-    SavedModels, and JAX for a converter: more than half of the processor time of a translation with
-    a SavedModel. Later, the hidden packages can be imported as usual.
+    data frames and plots that no command uses. They take a third of the processor time of
+    `import keras` under JAX. One of Keras's callbacks imports JAX, which takes a sixth of that time
+    under the other backends. TensorFlow 2.21 imports Keras, with the backend of KERAS_BACKEND, for
+    optimizers in SavedModels, and JAX for a converter. Both take more than half of the processor
+    time of a translation with a SavedModel. After these imports, the hidden packages can be
+    imported as usual.
     """
 
     HIDDEN = {  # noqa: RUF012 (a constant)

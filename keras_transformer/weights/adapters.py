@@ -1,4 +1,4 @@
-"""Adapters: what training with LoRA added to a base model, in a small file (Hu et al. 2021)."""
+"""Adapters: small files with the changes that LoRA made to a base model (Hu et al. 2021)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keras_transformer.system.named_models import ADAPTER
 from keras_transformer.weights.sizes import sized_by
 from keras_transformer.weights.weight_files import read_weights, save_weights
 
-SAMPLES = 16  # values of each weight of the base, by which the base is recognized
+SAMPLES = 16  # values of each weight of the base that an adapter keeps to recognize its base
 _BASE, _A, _B = "base", "lora_kernel_a", "lora_kernel_b"
 
 
@@ -31,11 +31,11 @@ class Adapter:
         products: Matrices A (D, rank) and B (rank, F) by the Keras path of a kernel W, which
             becomes W + (alpha / rank) A B.
         whole: Weights that were trained whole, such as those of a new head, by path.
-        base: `SAMPLES` values of each of the N other weights of the base, (N, `SAMPLES`), in the
-            order of their paths; None: unknown, and any base with weights of these shapes is
-            accepted.
+        base: `SAMPLES` values of each of the N weights of the base that are not in `whole`,
+            (N, `SAMPLES`), in the order of their paths; None: any base with weights of these shapes
+            is accepted.
         rank: Rank of the products.
-        alpha: Scale of the products.
+        alpha: Scale of the products, see `products`.
     """
 
     products: Mapping[str, tuple[np.ndarray, np.ndarray]]
@@ -79,7 +79,7 @@ class Adapter:
 
         Args:
             folder: Folder with an `adapter.safetensors`.
-            facts: `rank` and `alpha`.
+            facts: The entry "adapter" of its `config.json`, with `rank` and `alpha`.
 
         Raises:
             FileNotFoundError: If the file is missing.
@@ -133,7 +133,8 @@ class Adapter:
             shapes: Shapes of the weights of the adapted model by path.
 
         Raises:
-            ValueError: If a weight is missing, has another shape, or is not that of the base.
+            ValueError: If a weight is missing, has another shape, or has other values than in the
+                base that the adapter was trained on.
         """
         brought = {path: value.shape for path, value in self.whole.items()}
         brought |= {path: (len(a), b.shape[1]) for path, (a, b) in self.products.items()}
@@ -158,7 +159,7 @@ class Adapter:
                 raise ValueError(f"the values of {path} are others than those it was trained on")
 
     def on(self, model: Any, config: Any) -> Any:
-        """Return the adapted model: `model` itself, or a new model if the configs differ.
+        """Return the adapted model: `model`, changed in place, or a new model if configs differ.
 
         Args:
             model: The base.
@@ -182,7 +183,7 @@ class Adapter:
 
 
 def _array(weight):
-    """Return a copy of a weight; a view would change with it (PyTorch) or become invalid (JAX)."""
+    """Return a copy of a weight: a view would change with it (PyTorch) or become invalid (JAX)."""
     return np.array(ops.convert_to_numpy(weight))
 
 

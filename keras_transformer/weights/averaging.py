@@ -1,4 +1,4 @@
-"""Average of several checkpoints' weights; it usually translates better than the last one."""
+"""Average of the weights of checkpoints: it usually translates better than the last one."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from keras_transformer.weights.weight_files import check_same, read_weights, sav
 def average_weights(paths: Iterable[str | os.PathLike]) -> dict[str, np.ndarray]:
     """Return the mean of each weight over checkpoints (Vaswani et al. 2017, section 6.1).
 
-    The sum is in float64, with one checkpoint in memory at a time; the result has the dtypes of
-    the first checkpoint.
+    The sums are in float64; one checkpoint at a time is in memory beside them. The result has the
+    dtypes of the first checkpoint.
 
     Args:
         paths: At least one safetensors file, or checkpoint folder with a `weights.safetensors`.
             The paper averages the last 5 (base) or 20 (big).
 
     Raises:
-        FileNotFoundError, ValueError: As in `read_weights`; ValueError also if `paths` is empty
-            or the names or shapes of a checkpoint differ from the first.
+        FileNotFoundError, ValueError: As in `read_weights`; ValueError also if `paths` is empty or
+            a single path, or the names or shapes of a checkpoint differ from those of the first.
     """
     if isinstance(paths, str | os.PathLike):
         raise ValueError(f"paths must be a list of paths, got the one path {str(paths)!r}")

@@ -10,15 +10,16 @@ from collections.abc import Iterator
 from keras_transformer.config import Config, require
 from keras_transformer.layers.layer import skip_init
 
-# Integer fields of configs that are not the size of an array. All others are bounded: each counts
-# as an axis of a weight whose other axis is at least `d_model`, unless this file says otherwise.
+# Integer fields of configs that are not the size of an array. All other integer fields are bounded:
+# each is taken as an axis of a weight whose other axis is at least `d_model`, except those that the
+# code below treats in another way.
 SIZELESS = ("window", "global_tokens", "pad_id", "bos_id", "eos_id", "mask_id")
-# Fields that are the length of a table with rows of at most `d_model`; the file may not contain it.
+# Fields that are the length of a table with rows of at most `d_model`, which is not always stored.
 TABLES = ("max_length", "max_frames", "max_distance", "position_offset")
 LEAST = 1 << 20  # number of elements that a weight may always have
 TABLE = 1 << 24  # elements of all tables that are not stored, such as sinusoids
-# Elements that may be allocated per stored element: a 4-bit model is made with floats first, and
-# its file stores two elements as one.
+# Elements that may be allocated per stored element: a file of a 4-bit model stores two weights as
+# one element, and the model is first made with floats.
 TIMES = 4
 MOST_BLOCKS = 100  # allowed even with fewer tensors: blocks may be shared
 
@@ -42,7 +43,7 @@ def sized_by(config: Config, count: int, numbers: int) -> Iterator[None]:
 
 
 def check_sizes(config: Config, count: int, numbers: int) -> None:
-    """Refuse a config with a size that its weights do not have, before the model is made.
+    """Check the sizes in a config against its stored weights, before the model is made.
 
     Args:
         config: Config of a model.
@@ -75,7 +76,7 @@ def check_sizes(config: Config, count: int, numbers: int) -> None:
 
 
 def _sizes(config):
-    """Return the fields declared as integers, by name: a `theta` may be an integer by chance."""
+    """Return the values of integer fields by name; not of float fields, such as `theta=10000`."""
     hints = typing.get_type_hints(type(config))
     whole = {name for name, hint in hints.items() if int in (hint, *typing.get_args(hint))}
     values = config.to_dict().items()
@@ -83,7 +84,7 @@ def _sizes(config):
 
 
 def _other_axis(name, sizes):
-    """Return the minimum length of the other axis of a weight, one axis of which is a field."""
+    """Return the minimum length of the other axis of a weight that has the size `name`."""
     width = sizes["d_model"]
     if "vocab" in name and "d_embedding" in sizes:
         return min(sizes["d_embedding"], width)

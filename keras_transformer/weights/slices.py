@@ -1,8 +1,8 @@
-"""Variables in checkpoint files, for any devices: each process writes the slices it holds.
+"""Variables in checkpoint files: each process writes the slices that it holds.
 
-If process 0 holds everything, the file is a plain safetensors file, as one process writes it.
-Otherwise each process writes a file of its own, and process 0 an index of all slices. Any number
-of processes with any layout can read both forms.
+If process 0 holds all values, it writes one safetensors file. Otherwise each process writes its own
+file, and process 0 an index of all slices. Any number of processes with any layout can read both
+forms.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def write_variables(path: str | os.PathLike, variables: Mapping[str, keras.Varia
 
 
 def _joined(slices):
-    """Return the array that these slices make up."""
+    """Return an array, joined from all its slices."""
     ends = [np.add(start, x.shape) for start, x in slices]
     whole = np.empty(np.max(ends, axis=0).astype(int), slices[0][1].dtype)
     for (start, x), end in zip(slices, ends, strict=True):
@@ -67,7 +67,9 @@ def _joined(slices):
 
 
 def assign_variables(values: Values, variables: Mapping[str, keras.Variable], owner: str) -> None:
-    """Assign values to variables, all of them or none; each process reads what it holds.
+    """Assign values to variables, after a check of all names and shapes.
+
+    Each process reads the slices that it holds.
 
     Args:
         values: The values.

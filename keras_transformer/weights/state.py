@@ -41,7 +41,7 @@ OPTIMIZER = "optimizer.safetensors"
 RANDOM = "random.safetensors"
 RUNNING_METRICS = "metrics.safetensors"
 STATE = "state.json"
-UNFINISHED = "unfinished"  # state within an epoch; those at the ends of epochs are `epoch-0007`
+UNFINISHED = "unfinished"  # state within an epoch; at the ends of epochs: `epoch-0007` and so on
 _SEED = "seed "
 
 
@@ -75,8 +75,9 @@ def read_state(path: str | os.PathLike) -> dict[str, Any]:
     """Return the contents of a state's `state.json`.
 
     Returns:
-        `run`, plain values that identify the run; `history`, each epoch's metrics by name; within
-        an epoch also `step`, the batches done, and `seconds`, the time they took.
+        `run`, plain values that identify the run, and `history`, each epoch's metrics by name. A
+        state within an epoch also has `step`, the number of finished batches, and `seconds`, the
+        time that they took.
 
     Raises:
         ValueError: If it is broken.
@@ -105,8 +106,7 @@ def write_state(
         path: Output folder; an existing one is replaced.
         model: A compiled model.
         state: Contents of `state.json`, as `read_state` returns them.
-        metrics: Whether to save the running means of the metrics, which a state within an epoch
-            needs.
+        metrics: Whether to save the state of the metrics, which a state within an epoch needs.
 
     Raises:
         OSError: If a file cannot be written; the folder is left unchanged.
@@ -169,7 +169,7 @@ def restore_state(path: str | os.PathLike, model: keras.Model) -> dict[str, np.n
 
 
 def restore_metrics(path: str | os.PathLike, model: keras.Model) -> None:
-    """Restore the running means of a model's metrics from a state within an epoch.
+    """Restore the state of a model's metrics from a state within an epoch.
 
     Raises:
         ValueError, FileNotFoundError: If the file is missing, damaged or of another model.
@@ -178,7 +178,7 @@ def restore_metrics(path: str | os.PathLike, model: keras.Model) -> None:
         path = Path(path, RUNNING_METRICS)
         with _not_fitting(path):
             assign_variables(Values(path), _numbered(model.metrics_variables), "the run")
-    if num_replicas() > 1 and current().index:  # process 0 holds the sums of all
+    if num_replicas() > 1 and current().index:  # process 0 has the sums over all processes
         for variable in model.metrics_variables:
             variable.assign(ops.zeros_like(variable.value))
 

@@ -16,15 +16,15 @@ from keras_transformer.layers.head_groups import FORMAT
 from keras_transformer.system.files import read_json
 from keras_transformer.system.git_lfs import refuse_pointer
 
-METADATA = {"keras_transformer_format": str(FORMAT)}  # in each safetensors file of ours
+METADATA = {"keras_transformer_format": str(FORMAT)}  # in each safetensors file we write
 
 
 class Values:
     """The arrays that `slices.write_variables` or `weights.save_weights` wrote.
 
     Args:
-        path: The path that was given to that function.
-        foreign: Whether another program wrote it, so that it lacks the number of our format.
+        path: The path that was passed to that function.
+        foreign: Whether another program wrote the file, without the number of our format.
 
     Attributes:
         shapes: Shape of each array by its name.
@@ -65,7 +65,7 @@ class Values:
             index: A slice of each axis; None: all.
 
         Raises:
-            FileNotFoundError, ValueError: If a file with a slice is missing, or broken.
+            FileNotFoundError, ValueError: If a file with a slice is missing or broken.
         """
         shape = self.shapes[name]
         index = index or (slice(None),) * len(shape)

@@ -62,7 +62,7 @@ def read_weights(path: str | os.PathLike, foreign: bool = False) -> dict[str, np
 
     Args:
         path: The file, or a checkpoint folder with a `weights.safetensors`.
-        foreign: Whether another program wrote it, so that it lacks the number of our format.
+        foreign: Whether another program wrote the file, without the number of our format.
 
     Raises:
         FileNotFoundError: If the file does not exist.
@@ -86,7 +86,7 @@ def save_weights(path: str | os.PathLike, weights: Mapping[str, np.ndarray]) -> 
     contiguous = {name: np.asarray(value, order="C") for name, value in weights.items()}
     with replacing(path) as temporary:
         try:
-            # `transformers` requires the metadata.
+            # `transformers` requires the entry "format".
             save_file(contiguous, temporary, metadata={"format": "pt"} | METADATA)
         except SafetensorError as error:
             raise OSError(f"{path} could not be written: {error}") from error

@@ -1,1 +1,1 @@
-"""Kernels on JAX."""
+"""Kernels and search loops for JAX."""

@@ -10,15 +10,16 @@ from jax import numpy as jnp
 
 from keras_transformer.backend.block_format import BLOCK, MIDDLES
 
-_FEW_ROWS = 4  # for more rows, floats of a part of the matrix are faster
-_AT_ONCE = 512, 256, 128, 64  # outputs whose weights are made floats at a time
+_FEW_ROWS = 4  # with more rows, it is faster to convert parts of the matrix to floats
+_AT_ONCE = 512, 256, 128, 64  # outputs of a part: the first number that divides all outputs
 
 
 def linear(x_ND: Any, levels: Any, scales: Any, bits: int) -> Any:
     """Kernel of `backend.block_linear`.
 
-    XLA fuses the weights of a product with one row into its sum, so that they are never stored;
-    with several rows it would store them all.
+    In a product with one row, XLA computes the weights inside the sum and never stores them; with
+    several rows it would store them all. So up to `_FEW_ROWS` rows are multiplied one by one, and
+    more rows by parts of the matrix.
     """
     # Without this barrier XLA computes all weights once, in front of the loop over tokens.
     x_ND, levels, scales = lax.optimization_barrier(

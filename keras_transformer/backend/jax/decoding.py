@@ -1,4 +1,4 @@
-"""Search on JAX: shapes are static, so rows are removed in a few stages."""
+"""Search on JAX: shapes are static, so finished rows are removed in a few stages."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import Any
 import jax
 from jax import numpy as jnp
 
-# A stage ends when at most one in four of its rows is unfinished; the next stage has these rows. If
-# it were one in two, a search would be at most 5 % faster, and compiling would take half as long
-# again.
+# A stage ends when at most one in four of its rows is unfinished; the next stage has these rows.
+# With one in two, a search was at most 5 % faster, and compiling took 1.5 times as long.
 _SHARE = 4
 _FEWEST = 4  # minimum number of rows of a later stage
 
 
 def row_loop(turn: Callable, length: Any, done_B: Any, current: Any, alive: Any) -> Any:
-    """Kernel of `backend.row_loop` for JAX: each stage is a loop over a quarter of the rows."""
+    """Kernel of `backend.row_loop` for JAX: a stage has a quarter of the last one's rows."""
     i, results, row_ids_B = jnp.int32(1), None, None
     while True:
         rows = done_B.shape[0]

@@ -1,1 +1,1 @@
-"""Kernels for TensorFlow."""
+"""Kernels, search loops and strategies for TensorFlow."""

@@ -31,6 +31,7 @@ def _multiply(x_ND, levels, scales, bits, part):
     return tf.matmul(x_ND, tf.reshape(weights, (levels.shape[0], -1)), transpose_b=True)
 
 
-# XLA fuses the weights of a product with one row into its sum: they are never stored. With both
-# halves in one function it would store them. It also compiles for sizes that a graph does not know.
+# In a product with one row, XLA computes the weights inside the sum and never stores them. It would
+# store them if one function computed both halves. It compiles when it runs, so sizes that are
+# unknown in a graph are allowed.
 _compiled = tf.function(_multiply, jit_compile=True, autograph=False, reduce_retracing=False)

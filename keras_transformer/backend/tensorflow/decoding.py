@@ -1,4 +1,4 @@
-"""Search in TensorFlow graphs: finished rows are removed, as in `backend.torch.decoding`."""
+"""Search in TensorFlow graphs without XLA: finished rows are removed from the loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FULL = 0.9  # finished rows are removed once at most this share of rows is unfi
 
 
 def row_loop(turn: Callable, length: Any, done_B: tf.Tensor, current: Any, alive: Any) -> Any:
-    """Kernel of `backend.row_loop` for TensorFlow: removes finished rows, see `_FULL`."""
+    """Kernel of `backend.row_loop` for TensorFlow without XLA; see `_FULL`."""
     # For each row that is still in the loop, the index of its row in the results.
     row_ids_B = tf.range(tf.shape(done_B)[0])
 

@@ -1,9 +1,9 @@
 """Kernels for training on TensorFlow, which otherwise passes over memory once per operation.
 
 XLA fuses the element-wise and row-wise operations between the matmuls into one loop; the matmuls
-stay with oneDNN, which is faster, above all in bfloat16. `backend` calls these kernels only inside
-a training step: elsewhere compiling for each new shape would not pay off, and an exported graph
-should not require it. Each kernel is tested against the plain formula.
+stay with oneDNN, which is faster, above all in bfloat16. `backend` calls these kernels, except
+`adam_update`, only inside `training_step`: elsewhere compiling for each new shape would not pay
+off, and an exported graph should not require it. Each kernel is tested against the plain formula.
 """
 
 from __future__ import annotations

@@ -15,7 +15,10 @@ def devices() -> list[str]:
 
 
 def mirror(names: Sequence[str]) -> tf.distribute.MirroredStrategy | None:
-    """Mirror models that this thread makes from now on to these devices; no names: stop this."""
+    """Mirror models that this thread makes from now on to these devices, and return the strategy.
+
+    Without names, models are no longer mirrored, and None is returned.
+    """
     strategy = _strategy(tuple(names)) if names else None
     tf.distribute.experimental_set_strategy(strategy)
     return strategy
@@ -23,6 +26,6 @@ def mirror(names: Sequence[str]) -> tf.distribute.MirroredStrategy | None:
 
 @functools.cache
 def _strategy(names):
-    # Two strategies of the same devices number their collective operations alike, and TensorFlow
-    # (2.21) takes those of the second for those of the first.
+    # One strategy for each set of devices: two of them would give their collective operations the
+    # same numbers, and TensorFlow (2.21) would confuse these.
     return tf.distribute.MirroredStrategy(names)

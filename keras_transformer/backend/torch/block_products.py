@@ -1,8 +1,8 @@
 """Products with matrices in blocks on PyTorch; see `backend.block_format`.
 
-On a CPU, PyTorch multiplies bfloat16 by 4-bit blocks in registers. For 32 rows or fewer this takes
-less time than float32 products: for one row a fourth. Levels are kept in the order of that
-product: in each tile of rows, a byte holds the nibbles of two rows.
+On a CPU, PyTorch has a product of bfloat16 by 4-bit blocks, which converts them in registers. For
+32 rows or fewer it takes less time than a float32 product, for one row a fourth. Levels are kept
+in the order that it requires: in each tile of 32 or 64 rows, a byte holds the nibbles of two rows.
 """
 
 from __future__ import annotations
@@ -19,20 +19,26 @@ from keras_transformer.backend.block_format import BLOCK, MIDDLES, ROWS
 from keras_transformer.backend.dispatch import uses_torch_kernels
 from keras_transformer.backend.torch.matrix_products import in_dtype, tensor_of
 
-_FEW_ROWS = 32  # maximum rows of x for which the 4-bit product is used
-_AT_ONCE = 1 << 19  # weights that are made floats at a time, for a processor's cache
+_FEW_ROWS = 32  # maximum number of rows of x for which the 4-bit product is used
+_AT_ONCE = 1 << 19  # weights that are converted to floats at a time: they stay in cache
 
 
 @functools.cache
 def is_packed() -> bool:
-    """Return whether levels are kept in the order of PyTorch's product: on a CPU that has it."""
+    """Return whether levels are kept in the order of PyTorch's 4-bit product.
+
+    False with a GPU, and if this PyTorch or this processor does not have the product.
+    """
     known = None not in (private.INT4_MM, private.INT4_PACK)
     return known and not count_gpus() and _order() is not None
 
 
 @functools.cache
 def _order():
-    """Return which row of a tile each nibble is of, low nibbles first; None if it has no order."""
+    """Return the row of a tile that each nibble belongs to, low nibbles first.
+
+    None if the product is missing or orders levels in another way.
+    """
     numbers = torch.arange(ROWS, dtype=torch.int32)[:, None].repeat(1, BLOCK)
     try:
         low, high = (private.INT4_PACK(x, 1).flatten() for x in (numbers & 15, numbers >> 4))
@@ -51,7 +57,7 @@ def _order():
 def packed(levels_FD: np.ndarray, bits: int) -> np.ndarray:
     """Return levels in the order of the product, (F bits / 4, D / 2)."""
     plane = np.empty((bits // 4, len(levels_FD), levels_FD.shape[1] // 2), "uint8")
-    for start in range(0, len(levels_FD), step := 1024):  # 32-bit integers: 8 times the memory
+    for start in range(0, len(levels_FD), step := 1024):  # `some` has 32 bits for each level
         some = torch.from_numpy(np.ascontiguousarray(levels_FD[start : start + step])).int()
         for i in range(len(plane)):
             plane[i, start : start + step] = private.INT4_PACK(some >> 4 * i & 15, 1).numpy()
@@ -59,7 +65,7 @@ def packed(levels_FD: np.ndarray, bits: int) -> np.ndarray:
 
 
 def unpacked(levels: Any, bits: int) -> np.ndarray:
-    """Return the levels (F, D) uint8, made from the order of the product."""
+    """Return the levels (F, D) uint8 of levels in the order of the product."""
     tiles = _tiles(levels, bits)
     inverse = torch.argsort(_order())
     levels_TDR = _of_tiles(tiles)[..., inverse]
@@ -94,7 +100,7 @@ def linear(x_ND: torch.Tensor, levels: Any, scales: Any, bits: int) -> torch.Ten
 
 
 def _tiles(levels, bits):
-    """Return levels as nibbles of tiles (planes, tiles, D, rows / 2)."""
+    """Return levels, two nibbles in a byte, in the shape (planes, tiles, D, rows / 2)."""
     levels = tensor_of(levels)
     return levels.view(bits // 4, -1, 2 * levels.shape[1], len(_order()) // 2)
 
@@ -106,7 +112,7 @@ def _of_tiles(tiles):
 
 
 def _dequantized(x_ND, tiles, scales, bits):
-    """Return x W^T with W made floats, a few tiles at a time."""
+    """Return x W^T, converting a few tiles of W to floats at a time."""
     order, dtype = _order(), x_ND.dtype
     _, count, width, _ = tiles.shape
     pairs = scales.view(-1, count, len(order), 2)[:, :, order].to(dtype).transpose(0, 1)

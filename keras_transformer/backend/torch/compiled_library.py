@@ -1,4 +1,4 @@
-"""The code of a compiled package, in calls that release Python's lock."""
+"""The code of a compiled package, called without Python's lock (the GIL)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Pair(ctypes.Structure):
 class CompiledLibrary:
     """The code of a compiled package, which several threads run at once.
 
-    PyTorch's loader of packages keeps Python's lock while the code runs.
+    PyTorch's own loader of packages keeps Python's lock while the code runs.
 
     Args:
         path: The package.
@@ -59,7 +59,7 @@ class CompiledLibrary:
         self._run = self._function("Run")
 
     def __call__(self, arguments: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Return the results for contiguous tensors."""
+        """Run the code on contiguous tensors, and return its results."""
         handles, results = _handles(arguments), (c_void_p * self._num_results)()
         sides = handles, c_size_t(len(handles)), results, c_size_t(self._num_results)
         _check(self._run(self._container, *sides, None, None))  # it frees the handles
@@ -106,7 +106,7 @@ def _loaded(path):
 
 
 def _check(status: int) -> None:
-    """Raise an error if a function failed; it has printed the reason."""
+    """Raise RuntimeError if a function failed; the library has printed the reason."""
     if status:
         raise RuntimeError(f"compiled code failed with status {status}, see stderr")
 

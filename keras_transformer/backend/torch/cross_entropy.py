@@ -88,7 +88,7 @@ class ProjectedCrossEntropy(torch.autograd.Function):
         size, vocab_size = len(hidden_ND), len(table_VD)
         logits_NV = ctx.buffer[: size * vocab_size].view(size, vocab_size)
         rows, smoothing = len(ctx.chunk), ctx.label_smoothing
-        # g (softmax - (1 - e) onehot), with the factor g moved into the exponent.
+        # g (softmax - (1 - e) onehot) for a gradient g of the loss, with g moved into the exponent.
         shift_N1 = (log_sum_N - gradient_N.abs().log())[:, None]
         sign_N1 = gradient_N.sign()[:, None]
         positive = bool((sign_N1 >= 0).all())
@@ -132,7 +132,7 @@ def real_tokens(labels_BT: torch.Tensor, pad_id: int) -> tuple[torch.Tensor, tor
 def at_all_places(
     results: Sequence[torch.Tensor], labels_BT: torch.Tensor, real_M: torch.Tensor | None
 ) -> tuple[torch.Tensor, ...]:
-    """Return results for `real_tokens` in the shape of all labels, with zeros for padding."""
+    """Return results (M,) of `real_tokens` in the shape of the labels, with zeros for padding."""
     if real_M is not None:
         size = labels_BT.numel()
         results = [x.new_zeros(size).index_copy(0, real_M, x) for x in results]

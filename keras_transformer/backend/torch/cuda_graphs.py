@@ -1,7 +1,7 @@
 """Searches on a GPU as CUDA graphs: their kernels are captured once, and replayed.
 
-A turn of a search is hundreds of kernels of a few microseconds, and Python takes ten times as long
-to call them. A replay starts all of them in one call.
+An iteration of a search runs hundreds of kernels of a few microseconds, and Python takes ten times
+as long to call them. A replay starts all of them in one call.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from keras_transformer.backend.cache import fixed_caches
 from keras_transformer.backend.torch.recorder import NotRecordableError, Recorder, recorder_of
 from keras_transformer.system import interruption
 
-_TURNS = 4  # turns between two checks whether all rows are done
-_POSITIONS = 16  # positions that attention covers at first; then twice as many, and so on
+_TURNS = 4  # iterations between two checks whether all rows are done
+_POSITIONS = 16  # positions that attention covers at first; doubled whenever they are filled
 
 
 class RecordedSearch:
@@ -30,7 +30,7 @@ class RecordedSearch:
     Args:
         begin: Function from tensors and None to a `decoding.SearchLoop`.
         variables: Function that returns the variables that the search reads. If it returns other
-            variables, or one has changed, everything is recorded again.
+            variables, or the value of one has changed, the search is recorded again.
         recorder: Recorder that captures and keeps the graphs; None: the shared one of the current
             GPU.
     """
@@ -48,7 +48,7 @@ class RecordedSearch:
         weakref.finalize(self, self._recorder.forget, id(self))
 
     def __call__(self, *arguments: Any) -> Any:
-        """Return the result of the search; where recording fails, warn and run it without."""
+        """Return the result of the search; if recording fails, warn and run it unrecorded."""
         shapes = repr([None if x is None else (*x.shape, x.dtype) for x in arguments])
         if shapes not in self._refused:
             try:
@@ -75,7 +75,7 @@ class RecordedSearch:
 
 
 class _Search:
-    """A recorded search, for all arguments with the shapes of those that it is made from."""
+    """A recorded search for arguments of the same shapes as those that it was made with."""
 
     def __init__(self, begin, arguments, recorder):
         self._arguments = [None if x is None else x.clone() for x in arguments]
@@ -96,7 +96,7 @@ class _Search:
         self._recorder, self._start, self._turns = recorder, recorder.record(start), {}
 
     def _record_turn(self, positions):
-        """Record a turn that attends to this many positions; the state stays as it was."""
+        """Record an iteration that attends to `positions` positions; the state is restored."""
 
         def turn():
             with fixed_caches(positions):
@@ -129,7 +129,7 @@ class _Search:
 
 
 def _own(x):
-    """Return a copy that shares its memory with nothing."""
+    """Return a contiguous copy, which shares its memory with no other tensor."""
     return x.clone(memory_format=torch.contiguous_format)
 
 

@@ -39,8 +39,8 @@ def write_cache(cache_BNSH: torch.Tensor, update_BNTH: torch.Tensor, index: Any)
 def best_tokens(logits: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Kernel of `backend.best_tokens` for PyTorch: processes logits in chunks that stay in cache.
 
-    The k best logits are in the k groups with the highest maxima, which one pass finds; PyTorch's
-    `topk` sorts all logits.
+    On a CPU, the k best logits are searched in the k groups with the highest maxima, which one pass
+    finds; `torch.topk` over all logits takes longer.
     """
     if not is_portable() and logits.device.type == "cpu":
         rows, size = logits.numel() // logits.shape[-1], logits.shape[-1]
@@ -77,7 +77,7 @@ def _top_k(x, k):
     """Return the k highest values of the last axis and their indices, like `torch.topk`."""
     size = x.shape[-1]
     groups = size // _GROUP
-    # A recorded graph serves any number of rows.
+    # A recorded graph is used for any number of rows: only the vocabulary size can decide.
     is_few = size < _FEW // 64 if is_portable() else x.numel() < _FEW
     if groups <= k or is_few or x.device.type != "cpu":
         return torch.topk(x, k)
@@ -99,7 +99,7 @@ def row_loop(turn: Callable, length: int, done_B: torch.Tensor, current: Any, al
     for i in range(1, length):
         interruption.check()
         rows = done_B.shape[0]
-        left = rows - sum(done_B.tolist())  # for few rows faster than a sum of tensors
+        left = rows - sum(done_B.tolist())  # for few rows faster than `torch.sum`
         if left == 0:
             break
         if left <= _FULL * rows:

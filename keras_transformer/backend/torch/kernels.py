@@ -26,10 +26,11 @@ def layer_norm(x: torch.Tensor, gamma: Any, beta: Any, epsilon: float) -> torch.
 
 
 def dropout(x: torch.Tensor, rate: float, residual: torch.Tensor | None = None) -> torch.Tensor:
-    """Return residual + x * mask / (1 - rate); one 64-bit random number masks eight elements.
+    """Return residual + x * mask / (1 - rate).
 
-    `torch.nn.functional.dropout`, which a GPU uses, takes ten times as long on a CPU. There the
-    rate is rounded to 1/256, and kept elements are scaled according to the rounded rate.
+    On a GPU this is `torch.nn.functional.dropout`, which takes ten times as long on a CPU. There a
+    64-bit random number masks eight elements: the rate is rounded to a multiple of 1/256, and kept
+    elements are scaled according to the rounded rate.
     """
     if x.device.type != "cpu":
         x = torch.nn.functional.dropout(x, rate)
@@ -38,7 +39,7 @@ def dropout(x: torch.Tensor, rate: float, residual: torch.Tensor | None = None) 
 
 
 class Dropout(torch.autograd.Function):
-    """residual + x * mask; the mask is 0 with probability dropped / 256, else constant."""
+    """residual + x * mask; mask: 0 with probability dropped / 256, else 256 / (256 - dropped)."""
 
     @staticmethod
     def forward(
@@ -74,9 +75,9 @@ def attention(
 ) -> torch.Tensor:
     """Kernel of `backend.attention` for PyTorch; with `causal`, mask and bias must be None.
 
-    The sizes decide between PyTorch's fused kernel and matmul, softmax, matmul. On a CPU the
-    backward pass of the fused kernel is slow in 16 bits (PyTorch 2.13: seven times as slow as the
-    other way at 32 tokens, five times at 128).
+    Device, dtype and sizes decide between PyTorch's fused kernel and separate products (matmul,
+    softmax, matmul). In 16 bits on a CPU, the backward pass of the fused kernel takes seven times
+    as long as that of separate products at 32 tokens, and five times at 128 (PyTorch 2.13).
     """
     dtype = query_BNTH.dtype
     bias = None if bias is None else bias.to(dtype)
@@ -89,7 +90,7 @@ def attention(
     on_cpu = query_BNTH.device.type == "cpu"
     by_products = (_are_many_and_short if on_cpu else _has_few_queries)(query_BNTH, key_BNSH)
     if on_cpu and not by_products and not torch.is_grad_enabled():
-        # Called by name, to save the choice of a kernel.
+        # Called directly: `scaled_dot_product_attention` first chooses among its kernels.
         kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
         # It requires a contiguous last axis, which `scaled_dot_product_attention` would ensure.
         inputs = (query_BNTH, key_BNSH, value_BNSH)
@@ -112,10 +113,10 @@ def attention(
 
 
 def _has_few_queries(query_BNTH, key_BNSH):
-    """Return whether matmul, softmax, matmul is faster on a GPU: steps of many rows in float32.
+    """Return whether separate products are faster on a GPU: decoding of many rows in float32.
 
     PyTorch's fused kernel computes 64 queries at a time. On an H200, 4 queries and 32 keys take 41
-    microseconds with it and 22 with products if rows times heads are 1,024; 10 and 11 if 128.
+    microseconds with it and 22 with products if rows times heads are 1,024, but 10 and 11 if 128.
     """
     rows, heads, queries, _ = query_BNTH.shape
     if query_BNTH.dtype != torch.float32 or torch.is_grad_enabled():
@@ -124,11 +125,11 @@ def _has_few_queries(query_BNTH, key_BNSH):
 
 
 def _are_many_and_short(query_BNTH, key_BNSH):
-    """Return whether matmul, softmax, matmul is faster on a CPU than PyTorch's fused kernel.
+    """Return whether separate products are faster on a CPU than PyTorch's fused kernel.
 
-    For short sequences that kernel is not faster with several threads than with one, nor in
-    bfloat16 (PyTorch 2.13). 128 sentences with 32 keys, 4 queries and 4 heads take 0.44 ms with one
-    thread and 0.88 ms with two, products 0.35 and 0.19 ms.
+    For short sequences that kernel gains nothing from a second thread or bfloat16 (PyTorch 2.13).
+    128 sentences with 32 keys, 4 queries and 4 heads take 0.44 ms with it on one thread and 0.88 ms
+    on two; separate products take 0.35 and 0.19 ms.
     """
     if key_BNSH.shape[2] > 128 or query_BNTH.shape[0] * query_BNTH.shape[1] < 32:
         return False

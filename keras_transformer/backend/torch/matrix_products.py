@@ -1,4 +1,4 @@
-"""Matrix products on PyTorch's CPU: oneDNN where it is faster, bias and ReLU in the same pass."""
+"""Matrix products on PyTorch; on a CPU by oneDNN where it is faster, with bias and ReLU."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _whole_blocks = threading.local()
 
 @functools.cache
 def computes_bfloat16() -> bool:
-    """Return whether the processor has bfloat16 units; without them oneDNN rejects a product."""
+    """Return whether oneDNN multiplies in bfloat16: it rejects a product without units for it."""
     x = torch.ones((2, 2), dtype=torch.bfloat16, device="cpu")
     try:
         private.onednn_linear(x, x)
@@ -54,7 +54,10 @@ def linear(
     activation: Callable | None,
     transposed: bool,
 ) -> tuple[torch.Tensor, Callable | None]:
-    """Kernel of `backend.linear` for PyTorch: returns x W + b, and the activation yet to apply."""
+    """Kernel of `backend.linear` for PyTorch: returns x W + b, and the activation still to apply.
+
+    ReLU may be applied in the product; then the second result is None.
+    """
     relu = activation is keras.activations.relu and bias is not None
     if torch.is_grad_enabled() and x.device.type == "cpu" and bias is not None and not transposed:
         x_ND = x.reshape(-1, x.shape[-1])
@@ -103,7 +106,7 @@ def plain_linear(x: torch.Tensor, kernel_DF: torch.Tensor) -> torch.Tensor:
 
 
 def _by_plain_product(x, kernel_FD):
-    """Return whether the plain form of a weight is faster than the one in oneDNN's layout."""
+    """Return whether a product is faster with a plain weight than with one in oneDNN's layout."""
     if kernel_FD.dtype != torch.float32 or x.numel() > _FEW_ROWS * x.shape[-1]:
         return False
     return not _BY_ONEDNN or kernel_FD.numel() <= _LARGE
@@ -168,7 +171,7 @@ def int8_linear(
 
 
 def tensor_of(x: Any) -> torch.Tensor:
-    """Return a variable's own tensor, without Keras's cast in mixed precision."""
+    """Return a variable's tensor without Keras's cast in mixed precision, or x as a tensor."""
     return private.own_value(x) if isinstance(x, keras.Variable) else ops.convert_to_tensor(x)
 
 
@@ -195,10 +198,10 @@ def in_dtype(variable: keras.Variable, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _transposed(kernel_FD):
-    """Return a matrix, and its form in oneDNN's layout where available, else None.
+    """Return a matrix, and its copy in oneDNN's layout, or None if that is not available.
 
-    A small matrix in bfloat16 is returned in float32, for products with few rows: they take less
-    time than oneDNN takes to start.
+    With a copy, a small bfloat16 matrix is returned in float32, for products with few rows: these
+    take less time than oneDNN takes to start.
     """
     packed = None
     if kernel_FD.device.type == "cpu" and kernel_FD.dtype in (torch.float32, torch.bfloat16):

@@ -1,7 +1,7 @@
-"""Functions over a model that PyTorch's compiler turns into programs, kept on disk.
+"""Functions that read a model's weights, compiled to C++ by PyTorch's compiler and kept on disk.
 
 A step of a search is hundreds of small operations, and Python takes longer to call them than they
-take themselves. TorchInductor (Ansel et al. 2024, PyTorch 2) writes a recorded function as C++.
+take to run. TorchInductor (Ansel et al. 2024, PyTorch 2) translates a recorded function to C++.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from keras_transformer.system.locks import acquired, waiting
 from keras_transformer.system.processor import processor_features
 
 FORMAT = 2  # number of the packages' format; those with another number are compiled again
-# Weights are frozen and packed for the code. The code has one thread: more slow small models down.
-# Values that all layers read, such as a mask, are computed once, not for each element of a softmax.
+# Weights are constants, which the compiler may pack. The code has one thread: more threads slow
+# small models down. Values that all layers read, such as a mask, are computed once, not again for
+# each element of a softmax. The compiler has one process, too.
 _CONFIG = {
     "freezing": True,
     "realize_reads_threshold": 0,
@@ -44,7 +45,7 @@ _CONFIG = {
 }
 _WEIGHTS = "weights.safetensors"  # in a package: the weights that the compiler computed
 _LAYOUT = ".layout"  # suffix of a weight's name, for its sizes and strides
-_ALIGNMENT = 64  # bytes; vectors that lie across two lines of a cache take twice as long to read
+_ALIGNMENT = 64  # bytes; a vector that crosses two cache lines takes twice as long to read
 
 
 class Packages:
@@ -54,11 +55,12 @@ class Packages:
     compiling again.
 
     Args:
-        model: The model, whose weights the code reads as they are, or as the compiler packed them.
+        model: The model. The code reads its weights, or copies of them that the compiler packed.
         folder: Folder of the compiled functions; made if it is missing.
 
     Attributes:
-        workers: Number of threads that may call the functions at once to gain time.
+        workers: Number of threads that can run the functions at the same time; 1 if calls wait for
+            each other.
 
     Raises:
         ImportError: If there is no C++ compiler.
@@ -78,7 +80,7 @@ class Packages:
     def compiled(
         self, name: str, function: Callable, examples: Sequence[Sequence[Any]]
     ) -> Callable[[Sequence[Any]], list[Any]]:
-        """Return `function`, compiled: from the leaves of its arguments to those of its result.
+        """Return the compiled function, from the flattened arguments to the flattened result.
 
         Args:
             name: Name of the computation, unique among those with the same weights and shapes.
@@ -102,11 +104,12 @@ class Packages:
         examples: Sequence[Sequence[Any]],
         timeout: float = 0,
     ) -> Callable[[Sequence[Any]], list[Any]] | None:
-        """Return what `compiled` returns, or None where that would compile.
+        """Return what `compiled` returns if the function is in the folder, else None.
 
         Args:
             name, function, examples: See `compiled`.
-            timeout: Seconds to wait for a process that compiles or loads the same function.
+            timeout: Seconds to wait for a process that compiles or loads the same function; if that
+                takes longer, None is returned.
         """
         path, flat, _ = self._planned(name, function, examples)
         if not path.exists() or (lock := acquired(path.with_suffix(LOCK), timeout)) is None:
@@ -117,7 +120,7 @@ class Packages:
             lock.release()
 
     def _planned(self, name, function, examples):
-        """Return the path of a function's package, the function of leaves, and their examples."""
+        """Return a function's package, the module of `_flat`, and its flat example arguments."""
         leaves = [[*map(_carrier, keras.tree.flatten(example))] for example in examples]
         variables = _variables_of(function, examples[0])
         sizes = [[(*x.shape, str(x.dtype)) for x in example] for example in leaves]
@@ -129,10 +132,10 @@ class Packages:
         """Return the function in a package; the caller holds its lock."""
         weights = self._weights_of(path, flat)
         run = self._runner(path, weights)
-        os.utime(path)  # the packages that were not used for the longest time are removed first
+        os.utime(path)  # the least recently used packages are removed first
         keep_newest(self._folder.glob("*.pt2"), MOST_CACHED)
 
-        def call(leaves, weights=weights):  # referenced here, because the code does not keep them
+        def call(leaves, weights=weights):  # this reference keeps the weights alive
             return run([x if type(x) is torch.Tensor else _carrier(x) for x in leaves])
 
         return call
@@ -182,7 +185,7 @@ class Packages:
             raise ValueError(f"PyTorch cannot compile the search: {error}") from error
 
     def _weights_of(self, path, function):
-        """Return the weights that a package reads, aligned; none if it contains them."""
+        """Return the weights that a package reads, aligned; {} if it contains them."""
         with zipfile.ZipFile(path) as archive:
             if (name := _name_of_weights(archive)) not in archive.namelist():
                 return {}
@@ -241,7 +244,7 @@ def _require_compiler():
 
 
 def _carrier(x):
-    """Return a contiguous tensor for compiled code; a number n becomes shape (n + 1, 0)."""
+    """Return a contiguous tensor for compiled code; a number n becomes one of shape (n + 1, 0)."""
     if isinstance(x, np.ndarray):
         return torch.from_numpy(np.ascontiguousarray(x))
     return x.contiguous() if torch.is_tensor(x) else torch.empty(x + 1, 0)
@@ -262,7 +265,7 @@ def _variables_of(function, example):
 
 
 def _flat(function, example, variables):
-    """Return a module that holds the weights and computes the function from its leaves."""
+    """Return a module that holds the weights, and computes the function from flat arguments."""
     are_numbers = [isinstance(x, int) for x in keras.tree.flatten(example)]
 
     class Function(torch.nn.Module):
@@ -286,7 +289,7 @@ def _flat(function, example, variables):
 
 @functools.cache
 def _environment():
-    """Return what the compiled code depends on besides its function."""
+    """Return the versions, sources and instruction sets that the compiled code depends on."""
     sources = hashlib.sha256()
     for path in sorted(Path(__file__).parents[2].rglob("*.py")):
         sources.update(path.read_bytes())

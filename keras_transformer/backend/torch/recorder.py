@@ -1,4 +1,4 @@
-"""A recorder: captures functions as CUDA graphs, and keeps the searches that consist of them."""
+"""Capture of functions as CUDA graphs, and a cache of the searches that consist of them."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Recorder:
             self._holder = None
 
     def make_room(self, size: int) -> None:
-        """Drop the least recently used searches until one more of `size` bytes fits.
+        """Drop the least recently used searches until a new one with `size` bytes of state fits.
 
         Raises:
-            NotRecordableError: If it is too large alone.
+            NotRecordableError: If the new search alone is too large.
         """
         most = self._most_bytes()
         if size > most:
@@ -59,10 +59,10 @@ class Recorder:
         return torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory // _SHARE
 
     def record(self, function: Callable[[], None]) -> Callable[[], None]:
-        """Run a function once, and return a function that replays it.
+        """Run a function once, capture it, and return a function that replays it.
 
         Raises:
-            NotRecordableError: If it cannot be recorded.
+            NotRecordableError: If the function cannot be captured.
         """
         try:
             return self._record(function)
@@ -73,7 +73,7 @@ class Recorder:
         """Run a function, capture it as a CUDA graph, and return the function that replays it."""
         current, side = torch.cuda.current_stream(), torch.cuda.Stream()
         side.wait_stream(current)
-        # A first run makes the constants and copies of weights, which must not be in the graph.
+        # This run makes constants and converted copies of weights, which the graph must not make.
         with torch.cuda.stream(side), self._constants:
             function()
         current.wait_stream(side)
@@ -108,7 +108,7 @@ class _Constants(TorchFunctionMode):
         self._kept = {}
 
     def __torch_function__(self, function, types, arguments=(), options=None):
-        """Call a function of PyTorch; a tensor from an array that was seen before is cached."""
+        """Call a function of PyTorch; return the cached tensor if it converts the same array."""
         options = options or {}
         makes = function in (torch.as_tensor, torch.tensor) and len(arguments) == 1
         if not makes or torch.is_tensor(arguments[0]):
