@@ -1,4 +1,4 @@
-"""`Epochs`: the assignment of rows to batches, shuffled in each epoch."""
+"""`Epochs`: the assignment of pairs to batches, shuffled in each epoch."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from keras_transformer.data.ragged import Ragged
 
 
 class Epochs:
-    """An assignment of rows to the batch of each step; steps count over all epochs.
+    """An assignment of pairs to the batch of each step; steps count over all epochs.
 
-    The rows of a batch depend only on the step and the seed.
+    The pairs of a batch depend only on the buckets, the step and the seed.
 
     Args:
-        buckets: The rows, in buckets with one batch shape each.
+        buckets: Buckets of pairs, one pair per row.
         shuffle: Whether to reshuffle in each epoch.
         seed: Seed of the order.
     """
@@ -33,7 +33,7 @@ class Epochs:
         return len(self._batches)
 
     def rows(self, step: int) -> tuple[np.ndarray, int, int]:
-        """Return the indices of the rows of a step, and S and T, the lengths of its batch."""
+        """Return the indices of the pairs of a step, and S and T, the lengths of its batch."""
         epoch, number = divmod(step, len(self))
         members, order = self._plan(epoch)
         bucket, start = self._batches[order[number]]
