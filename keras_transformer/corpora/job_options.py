@@ -87,7 +87,7 @@ class JobOptions:
 
     @property
     def part(self) -> tuple[int, int]:
-        """The part of the shards to process, and the number of parts."""
+        """The index of the part of the shards to process, from 0, and the number of parts."""
         part, parts = map(int, self.shard.split("/"))
         return part, parts
 
