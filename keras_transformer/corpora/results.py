@@ -48,7 +48,7 @@ class Results:
             return False
 
     def write(self, shard: Shard, lines: Iterable[str]) -> None:
-        """Write the output of a shard, then its note; each file is written completely or not at all.
+        """Write the output of a shard, then its note; no file is half-written.
 
         Raises:
             OSError: If the disk is full; the shard has no note then.

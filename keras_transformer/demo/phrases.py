@@ -99,7 +99,7 @@ class Draw(Random):
         return noun_phrase("the", self.suited(noun, 0.2), noun, case, plural)
 
     def owning(self, owner: Phrase | None) -> Determiner:
-        """Draw a possessive determiner: mostly that of `owner`, if given, else my, our, Anna's ..."""
+        """Draw a possessive determiner: mostly that of `owner`, else my, our, Anna's and others."""
         chance = self.random()
         if owner and chance < 0.6:
             return possessive(owner.english_row, owner.german_row)
