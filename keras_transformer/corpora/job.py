@@ -183,7 +183,7 @@ def score_corpus(
         options: Options of `job_options.JobOptions`.
 
     Returns:
-        The state of the job at its end.
+        See `translate_corpus`.
 
     Raises:
         ValueError: See `translate_corpus`; or if parallel files differ in their number of lines.

@@ -43,7 +43,7 @@ def fingerprint(folder: str | os.PathLike) -> str:
     if adapter is not None:
         base = Path(folder, adapter["base"])
         is_saved = any((base / name).is_file() for name in (MODEL, ADAPTER))
-        hashes.append(fingerprint(base) if is_saved else str(base.resolve()))  # a checkpoint
+        hashes.append(fingerprint(base) if is_saved else str(base.resolve()))  # Hugging Face's
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
@@ -77,7 +77,7 @@ def planned(
     if path.exists():
         return _agreed(output, _read(path), facts, sides)
     others = output.is_dir() and any(x.name[0] != "." for x in output.iterdir())
-    if others and not path.exists():  # again: another part of the job may just have written it
+    if others and not path.exists():  # checked again: another part may just have written it
         raise ValueError(f"{output} holds files and no {MANIFEST}: choose a new or empty folder")
     inputs = [[counted(x, fields, shard_lines) for x in files] for files, fields in sides]
     output.mkdir(parents=True, exist_ok=True)

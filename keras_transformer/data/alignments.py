@@ -12,7 +12,7 @@ from keras_transformer.data.ragged import Ragged
 NONE = -1  # index for a token without a counterpart
 ITERATIONS = 5  # training iterations of each model
 NULL = 0.08  # prior probability that a token has no counterpart
-PLACES = 8  # number of relative positions: parts of equal length that a text is divided into
+PLACES = 8  # parts of equal length that a text is divided into, for relative positions
 _CHUNK = 10_000  # pairs that are aligned at a time
 
 
@@ -23,8 +23,9 @@ def align_tokens(
 ) -> list[np.ndarray]:
     """Return, for each target token, the index of the source token that it translates.
 
-    IBM model 1 and then model 2 (Brown et al. 1993) are trained in both directions. Model 2 uses
-    positions divided by the length of the text. Only links that both directions agree on are kept.
+    IBM model 1 and then model 2 (Brown et al. 1993) are trained in both directions. For the
+    positions in model 2, a text is divided into eight parts of equal length. Only links that both
+    directions agree on are kept.
 
     Args:
         sources: Token ids of each source.

@@ -22,8 +22,8 @@ from keras_transformer.system.files import replacing
 MOST_HERTZ = 1_000_000  # maximum sample rate
 MOST_TAPS = 2_000_000  # maximum number of filter taps in `resample`, 8 bytes each
 # Programs that write a WAV file to a pipe do not know its size: ffmpeg writes 2^32 - 1 into the
-# header, SoX slightly less than 2^31 (a multiple of the frame), GStreamer 0. So a size of 0, or of
-# this or more, counts as unknown.
+# header, SoX slightly less than 2^31 (a multiple of the frame), GStreamer 0. A size from here on
+# counts as unknown, and so does 0 if the size of the whole file is unknown, too.
 UNKNOWN_SIZE = 0x7FFF0000
 
 
@@ -239,8 +239,9 @@ def log_mel(
     Args:
         samples: Samples (N,) or (B, N) in [-1, 1], N more than half a window.
         sample_rate: Rate in Hz.
-        num_mels: Number of mel bands from 0 Hz to half the rate. If there are too many, the lowest
-            ones contain no Fourier frequency and are empty: at 8 kHz and this window, above 115.
+        num_mels: Number of mel bands from 0 Hz to half the rate. If there are too many, some of
+            the lowest contain no Fourier frequency and are empty: with the default window, more
+            than 116 at 8 kHz.
         window, hop: Length of a frame and distance between frames, in seconds.
 
     Returns:

@@ -54,7 +54,9 @@ def open_lines(path: str, fields: tuple[str, ...]) -> LineFile:
 
 
 class LineFile:
-    """A reader of a text file, which stays open between calls: a compressed file cannot seek.
+    """A reader of the lines of a text file.
+
+    The file stays open between calls, because a compressed file cannot seek.
 
     Args:
         path: The file.

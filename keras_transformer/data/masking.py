@@ -162,6 +162,9 @@ def sentence_pairs(
 ) -> Iterator[tuple[list[int], list[int], int]]:
     """Make pairs of texts with one or more sentences each, and the label of each pair.
 
+    Each document is divided into passages, the fewest consecutive sentences that have `max_length`
+    tokens. A passage is split into two texts after a random sentence.
+
     Label 0, about half of the pairs: the second text follows the first in a document. Label 1: the
     second text is from another document ("next_sentence"; Devlin et al. 2019, section 3.1, task 2),
     or the two texts are swapped ("sentence_order"; Lan et al. 2020, section 3.1). If the second
@@ -176,8 +179,7 @@ def sentence_pairs(
         task: One of `TASKS`.
 
     Yields:
-        First text, second text, label. A passage of `max_length` tokens that is only one sentence
-        makes no pair.
+        First text, second text, label. A passage of one sentence makes no pair.
 
     Raises:
         ValueError: If the task is unknown, `max_length` is below 2, or there are fewer than two

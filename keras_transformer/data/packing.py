@@ -72,13 +72,14 @@ def pack(lengths: np.ndarray, room: np.ndarray) -> tuple[Ragged, Ragged]:
 
     This is a greedy heuristic for two-dimensional bins (Panigrahy et al. 2011, "Heuristics for
     Vector Bin Packing"): a row is filled pair by pair until no pair fits, each time with the pair
-    that leaves the least free, where a row's free fraction is the larger one of its two sides. It
-    works on the histogram of lengths (Krell et al. 2021, "Efficient Sequence Packing without
+    that leaves the smallest free fraction, which is the larger one of the two sides. It works on
+    the histogram of lengths (Krell et al. 2021, "Efficient Sequence Packing without
     Cross-contamination"): a combination of lengths is used for as many rows as there are pairs of
-    these lengths, so the search takes time by the number of distinct lengths, not of pairs.
+    these lengths. So the time of the search depends on the number of distinct lengths, and hardly
+    on the number of pairs.
 
     Args:
-        lengths: Tokens of source and target of each pair (N, 2), from 1 to `room`.
+        lengths: Numbers of tokens of source and target of each pair (N, 2), from 1 to `room`.
         room: Maximum tokens of source and target in a row (2,).
 
     Returns:

@@ -144,8 +144,10 @@ class PreferenceBatches:
     def batch(self, step: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the batch of a step: inputs of the model, and `y_true` of `PreferenceLoss`.
 
-        `y_true` (2B, 1 + T) has the log-probability under the reference model in the first column,
-        and the labels in the others.
+        The inputs are `token_ids` (2B, T), or `source_ids` (2B, S) and `target_ids` (2B, T) for an
+        encoder-decoder model. `y_true` (2B, 1 + T) has the log-probability under the reference
+        model in the first column. The other columns are the labels: the ids of the answer, and
+        `NO_LABEL` elsewhere.
         """
         chosen, S, T = self._epochs.rows(step)
         rows = [(at, side[at]) for at in chosen.tolist() for side in (self._chosen, self._rejected)]

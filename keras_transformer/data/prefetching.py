@@ -1,4 +1,4 @@
-"""Prefetching of batches with grain: `Stream` calls a function of the step in worker processes.
+"""Prefetching of batches with grain: `Stream` calls a function in worker processes or a thread.
 
 The batch of a step depends only on the step, so any process can make it.
 """

@@ -23,7 +23,7 @@ INPUTS = ("full_sentences", *TASKS)
 
 
 class PretrainingBatches:
-    """Batches of rows with consecutive sentences of documents, padded to one shape.
+    """Batches of rows with consecutive sentences of documents, padded to one length.
 
     Rows and masks are drawn anew in each epoch; the batch of a step depends only on the step and
     the seed. All epochs have as many rows as the first: in later ones, rows are repeated or left

@@ -91,7 +91,7 @@ def span_of(places: Sequence[tuple[int, int]], answer: tuple[str, int]) -> tuple
     return inside[0], inside[-1]
 
 
-SHARED_WORD = 2  # token type, see `with_shared_words`
+SHARED_WORD = 2  # token type of passage tokens that are in the question, too
 
 
 def with_shared_words(

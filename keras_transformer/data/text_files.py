@@ -126,9 +126,9 @@ def read_pairs(
 ) -> Pairs:
     """Read parallel text. The format follows from the arguments:
 
-    - two paths: two text files, or files of other formats with one side each (the field "text" of
-      JSON lines and Parquet, the language of TMX); line i of one is the translation of line i of
-      the other;
+    - two paths: two text files, or files of other formats but TSV with one side each (the field
+      "text" of JSON lines and Parquet, the language of TMX); line i of one is the translation of
+      line i of the other;
     - one path ending in `.tsv` or `.txt`: source, tab, target; further columns are ignored, there
       is no quoting and no header;
     - one path ending in `.tmx`: the translation units that have both languages, without inline

@@ -16,7 +16,7 @@ from keras_transformer.demo.lexicon import WORDS, Adjective, Determiner, Modal, 
 
 
 class Phrase(NamedTuple):
-    """A constituent of a clause: an object, a subject, a time, a place.
+    """A constituent of a clause, such as an object, a subject, a time or a place.
 
     Args:
         english: English words.
@@ -115,7 +115,7 @@ class Clause:
     The tense is present, progressive, liking, past or pluperfect. The English past becomes the
     German perfect, except for verbs with a preterite (was: war). The progressive becomes the
     German present with gerade; "likes to" (liking) becomes the German present with gern.
-    `frequency` is an adverb before the English verb in both languages, such as (often, oft).
+    `frequency` is an adverb in English and German, such as ("often", "oft"), or None.
     """
 
     subject: Phrase
