@@ -1,4 +1,4 @@
-"""Corpora of any size: shards of lines, on the processes of one machine or on a Ray cluster."""
+"""Translation and scoring of large corpora in shards, on one machine or on a Ray cluster."""
 
 from keras_transformer.corpora.job import score_corpus, translate_corpus
 from keras_transformer.corpora.outcome import Outcome, ShardError

@@ -40,7 +40,7 @@ class Job:
         output: The output folder.
         suffix: Suffix of the shards in the output folder, such as ".txt".
         run: Random name of this run; each run counts its own attempts.
-        gpus: Number of GPUs of a worker, or a share of one.
+        gpus: Number of GPUs of each worker; below 1, a share of one GPU.
     """
 
     method: str
@@ -63,7 +63,7 @@ _LATER = (
 
 
 def _defaults(folder):
-    """Return the search options in the `config.json` of a model; the defaults if it has none."""
+    """Return the search options in the `config.json` of a model; empty if it has none."""
     config = Path(folder, "config.json")
     facts = read_json(config) if config.is_file() else {}
     return Search.saved(facts if isinstance(facts, dict) else {}, config)
@@ -111,12 +111,13 @@ def translate_corpus(
             and of the search, see `Translator.translate`.
 
     Returns:
-        The state of the job at its end.
+        The state of the job at its end; with `only_plan`, the numbers of its shards and lines.
 
     Raises:
         ValueError: If an option is out of range, a line cannot be read (names file and line), the
             model cannot be loaded, or the folder belongs to another job (names what differs).
-        OSError: If the disk is full; nothing of a shard is half-written.
+        OSError: If an input does not exist, or the disk is full; no shard is half-written.
+        RuntimeError: If a worker process ends three times in a row before it is ready.
         ShardError: If shards were given up, because of bad input or after three attempts; all
             others are done.
     """
@@ -159,9 +160,9 @@ def score_corpus(
 ) -> Outcome:
     """Score the pairs of a parallel corpus into a folder of shards, as `translate_corpus` does.
 
-    Each line of the output is a JSON object: `log_probability`, that of the target given the source
-    (see `Translator.score`), `source_tokens` and `target_tokens`, both with EOS. The
-    log-probability of a pair longer than the model's `max_length` is null.
+    Each line of the output is a JSON object: `log_probability` of the target given the source (see
+    `Translator.score`), `source_tokens` and `target_tokens`, which count EOS. The log-probability
+    of a pair longer than the model's `max_length` is null.
 
     Args:
         folder: Folder of a saved translator.
@@ -182,11 +183,11 @@ def score_corpus(
         options: Options of `job_options.JobOptions`.
 
     Returns:
-        The state of the job at its end.
+        See `translate_corpus`.
 
     Raises:
         ValueError: See `translate_corpus`; or if parallel files differ in their number of lines.
-        OSError, ShardError: See `translate_corpus`.
+        OSError, RuntimeError, ShardError: See `translate_corpus`.
     """
     corpus = JobOptions.take(options)
     Search.of(options, ())
@@ -254,7 +255,7 @@ def _run(folder, sides, output, method, suffix, loading, options, tokens_per_bat
 
 
 def _finish(job, shards, results, corpus, outcome, report):
-    """Run the executor on the shards that are not done yet; count its answers in `outcome`."""
+    """Run the executor on the shards that are not done yet; update `outcome` with each answer."""
     left = {shard.number: shard for shard in shards if not results.is_done(shard)}
     outcome.done = outcome.found = len(shards) - len(left)
     outcome.left = sum(shard.lines for shard in left.values())

@@ -1,4 +1,4 @@
-"""The options of a job over a corpus, for Python and the command line: declared once."""
+"""The options of a job over a corpus, which Python and the command line share."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class JobOptions:
         "i/n: process only shards whose number leaves the remainder i when divided by n.",
     )
     only_plan: bool = option(
-        False, _is_anything, "Check the inputs, write the manifest and stop, without a model."
+        False, _is_anything, "Check the inputs, write the manifest and stop; no model is loaded."
     )
 
     def __post_init__(self):
@@ -87,7 +87,7 @@ class JobOptions:
 
     @property
     def part(self) -> tuple[int, int]:
-        """The part of the shards to process, and the number of parts."""
+        """The index of the part of the shards to process, from 0, and the number of parts."""
         part, parts = map(int, self.shard.split("/"))
         return part, parts
 

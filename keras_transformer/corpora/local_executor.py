@@ -26,7 +26,7 @@ def on_processes(
 ) -> Generator[dict[str, Any]]:
     """Process shards on this machine; yield each answer of `worker.Worker` as it arrives.
 
-    A process that dies is replaced, and its shard is sent to the new one.
+    A process that dies is replaced, and its shard is sent to the new process.
 
     Args:
         job: Values of a `job.Job`.
@@ -35,7 +35,7 @@ def on_processes(
 
     Raises:
         ValueError: If the machine has fewer GPUs than asked for.
-        RuntimeError: If `STARTS` processes in a row die before they are ready.
+        RuntimeError: If a worker's process dies `STARTS` times in a row before it is ready.
     """
     processes = min(options.processes, len(shards))
     gpus = shares_of_gpus(processes, int(options.gpus))
@@ -118,7 +118,7 @@ class _Process:
             self._end()
 
     def _answer(self, shard):
-        """Return the answer for a shard, from a new process if one dies; None after `stop`."""
+        """Return the answer for a shard, replacing the process if it dies; None after `stop`."""
         while not self._stopped:
             child = self._child  # `stop` may set it to None at any time
             if child is None:

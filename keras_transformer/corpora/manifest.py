@@ -1,4 +1,7 @@
-"""The manifest of an output folder: the job that writes it, so that two jobs are never mixed."""
+"""The manifest of an output folder: it describes the job that writes the folder.
+
+A second job with other inputs or options is refused, so that their outputs are not mixed.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,8 @@ FORMAT = 1
 def fingerprint(folder: str | os.PathLike) -> str:
     """Return a SHA-256, in hexadecimal digits, of the files that define a saved model.
 
-    `config.json` holds the fingerprint of the tokenizer. Of an adapter, the files of its base count
-    too; of a base in Hugging Face's layout, only its path counts.
+    The tokenizer counts by its fingerprint in `config.json`. Of an adapter, the files of the base
+    model count too; of a base in Hugging Face's layout, only the path counts.
 
     Raises:
         ValueError: If the folder is not a saved model.
@@ -40,7 +43,7 @@ def fingerprint(folder: str | os.PathLike) -> str:
     if adapter is not None:
         base = Path(folder, adapter["base"])
         is_saved = any((base / name).is_file() for name in (MODEL, ADAPTER))
-        hashes.append(fingerprint(base) if is_saved else str(base.resolve()))  # a checkpoint
+        hashes.append(fingerprint(base) if is_saved else str(base.resolve()))  # Hugging Face's
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
@@ -55,12 +58,12 @@ def planned(
     Args:
         output: The job's output folder; created if missing.
         facts: Task, model and options of the job, as plain values.
-        sides: (files, names of their fields); two such pairs for parallel files.
+        sides: One tuple (files, names of their fields), or two for parallel files.
         shard_lines: Number of lines in a shard.
 
     Raises:
         ValueError: If the folder belongs to another job (names what differs) or holds other files,
-            or a line of an input cannot be read.
+            two sides have different numbers of files, or a line of an input cannot be read.
     """
     if len({len(files) for files, _ in sides}) > 1:
         (sources, _), (targets, _) = sides
@@ -74,7 +77,7 @@ def planned(
     if path.exists():
         return _agreed(output, _read(path), facts, sides)
     others = output.is_dir() and any(x.name[0] != "." for x in output.iterdir())
-    if others and not path.exists():  # again: another part of the job may just have written it
+    if others and not path.exists():  # checked again: another part may just have written it
         raise ValueError(f"{output} holds files and no {MANIFEST}: choose a new or empty folder")
     inputs = [[counted(x, fields, shard_lines) for x in files] for files, fields in sides]
     output.mkdir(parents=True, exist_ok=True)

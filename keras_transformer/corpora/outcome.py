@@ -13,12 +13,12 @@ class Outcome:
     """State of a job: its progress, and in the end its result.
 
     Args:
-        shards: Number of shards of the job, or of its part.
+        shards: Number of shards of the job, or of its part with the option `shard`.
         lines: Number of lines in these shards.
         done: Number of shards that are done, those of earlier runs included.
         found: Number of shards that earlier runs had done.
-        translated: Number of lines that this run has done.
-        seconds: Seconds since the workers were started.
+        translated: Number of lines that this run has done, translated or scored.
+        seconds: Seconds from the start of the workers to the last answer.
         failed: Errors of the shards that were given up, keyed by `str(shard)`.
         warnings: Number of warnings from the workers, for example about lines that were cut.
         warning: Text of the first warning.

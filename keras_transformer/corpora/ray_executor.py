@@ -21,9 +21,9 @@ def on_ray(
 ) -> Generator[dict[str, Any]]:
     """Process shards on actors of Ray; yield each answer of `worker.Worker` as it arrives.
 
-    Ray Data holds descriptions of shards, not their lines, so it needs little memory. Ray restarts
-    actors that die. All machines must see the model, the inputs and the output folder at the same
-    paths, and have this package installed.
+    Ray Data receives the numbers and paths of shards, not their lines, so it needs little memory.
+    Ray restarts actors that die. All machines must see the model, the inputs and the output folder
+    at the same paths, and have this package installed.
 
     Args:
         job: Values of a `job.Job`.
@@ -32,8 +32,8 @@ def on_ray(
 
     Raises:
         ImportError: If Ray is not installed.
-        ValueError: If the cluster's machines have fewer GPUs than the minimum number of actors
-            needs.
+        ValueError: If the cluster has too few GPUs for the minimum number of actors; all GPUs of an
+            actor are in one machine.
     """
     try:
         import ray

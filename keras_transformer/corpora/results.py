@@ -1,4 +1,4 @@
-"""The output folder of a job: shards that are written whole or not at all, and their failures."""
+"""The output folder of a job: the files of shards, and notes about their attempts and failures."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _BEGUN = "begun"
 class Results:
     """The output folder of a job: its shards, their notes, and the attempts of this run.
 
-    Shard 12 is in `shard-00000012.txt`. Its note, `shard-00000012.json`, holds the number of lines
-    and bytes and the SHA-256. The note is written last: with it, the shard is done. A shard that
-    was given up has `shard-00000012.failed.json` instead.
+    Shard 12 is in `shard-00000012.txt`, with the suffix of the job. Its note,
+    `shard-00000012.json`, holds the number of lines and bytes and the SHA-256. The note is written
+    last: with it, the shard is done. A shard that was given up has `shard-00000012.failed.json`
+    instead.
 
     Args:
         folder: The folder; it exists.
@@ -47,7 +48,7 @@ class Results:
             return False
 
     def write(self, shard: Shard, lines: Iterable[str]) -> None:
-        """Write the output of a shard, then its note: each complete, or not at all.
+        """Write the output of a shard, then its note; no file is half-written.
 
         Raises:
             OSError: If the disk is full; the shard has no note then.

@@ -23,7 +23,7 @@ class Input:
         modified: Time of the last change, in nanoseconds.
         sha256: Hash of the bytes.
         lines: Number of lines.
-        offsets: Where each shard begins in the file; see `lines.LineFile`.
+        offsets: `LineFile.offset` at the beginning of each shard, see `data.lines`.
     """
 
     path: str
@@ -68,13 +68,13 @@ class Shard:
 
 
 class ShardReader:
-    """A reader of the lines of shards. It keeps the files of the last shard open for the next."""
+    """A reader of the lines of shards, which keeps the files of the last shard open."""
 
     def __init__(self):
         self._files = {}
 
     def records(self, shard: Shard) -> list[Record]:
-        """Return the texts of each line.
+        """Return the texts of each line, those of parallel files in one tuple.
 
         Raises:
             ValueError: If a line cannot be read, or the file has fewer lines than when it was
@@ -97,10 +97,10 @@ class ShardReader:
 
 
 def files_of(paths: Sequence[str | os.PathLike] | str | os.PathLike, name: str) -> list[str]:
-    """Return the absolute paths of all files; a folder stands for those directly in it, by name.
+    """Return the absolute paths of all files; a folder stands for the files directly in it, sorted.
 
-    Files of a folder whose names begin with "." or "_" are left out, and `.json` files: in the
-    output folder of another job, they are notes about the shards.
+    Files of a folder whose names begin with "." or "_" are left out, and so are `.json` files: in
+    the output folder of another job, they are notes about the shards.
 
     Args:
         paths: A path or several, of files or folders.
@@ -133,7 +133,7 @@ def _is_input(path):
 
 
 def counted(path: str, fields: tuple[str, ...], shard_lines: int) -> Input:
-    """Return a file's `Input`: hash, number of lines, start of each shard. Check each line.
+    """Read a file, check each line, and return its `Input`.
 
     Raises:
         ValueError: If a line cannot be read (names file and line).

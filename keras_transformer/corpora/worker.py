@@ -23,7 +23,7 @@ from keras_transformer.system.child import serve
 from keras_transformer.system.failures import BAD_INPUT, FULL, in_one_line
 from keras_transformer.translate.translator import Translator
 
-TRIES = 3  # attempts at a shard; one that fails ends its process
+TRIES = 3  # attempts at a shard; a failed attempt ends its process
 
 
 class Worker:
@@ -63,8 +63,8 @@ class Worker:
             return answer | _stop(error)
 
     def _attempt(self, shard):
-        """Make an attempt at a shard; return its warnings or its error as an answer."""
-        if self.results.is_done(shard):  # another process did it, and died before it answered
+        """Attempt a shard; return what `do` returns besides the shard's number and lines."""
+        if self.results.is_done(shard):  # a process wrote it, and died before it answered
             return {}
         try:  # an attempt that cannot be noted ends the job: else it could be repeated forever
             if self.results.attempts(shard) >= TRIES:

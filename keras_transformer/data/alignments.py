@@ -9,10 +9,10 @@ import numpy as np
 from keras_transformer.config import require, require_whole
 from keras_transformer.data.ragged import Ragged
 
-NONE = -1  # a token without a counterpart
+NONE = -1  # index for a token without a counterpart
 ITERATIONS = 5  # training iterations of each model
 NULL = 0.08  # prior probability that a token has no counterpart
-PLACES = 8  # number of parts of equal length that a text is divided into
+PLACES = 8  # parts of equal length that a text is divided into, for relative positions
 _CHUNK = 10_000  # pairs that are aligned at a time
 
 
@@ -23,22 +23,23 @@ def align_tokens(
 ) -> list[np.ndarray]:
     """Return, for each target token, the index of the source token that it translates.
 
-    IBM model 1 and then model 2 (Brown et al. 1993), with positions relative to the lengths, are
-    trained in both directions. Only links that both directions agree on are kept; few of them are
-    wrong.
+    IBM model 1 and then model 2 (Brown et al. 1993) are trained in both directions. For the
+    positions in model 2, a text is divided into eight parts of equal length. Only links that both
+    directions agree on are kept.
 
     Args:
         sources: Token ids of each source.
         targets: Token ids of each target, one per source.
-        learn_from: Number of pairs that the models are trained on, the first ones; all pairs are
-            aligned. In training, a pair of 25 tokens per side needs about 50 kB.
+        learn_from: The models are trained on at most this many pairs from the beginning; all pairs
+            are aligned. In training, a pair of 25 tokens per side needs about 50 kB of memory.
 
     Returns:
         For each pair, an array (T,) of indices in the source, int32; -1 for tokens without a
         counterpart.
 
     Raises:
-        ValueError: If there are no tokens, or the numbers of sources and targets differ.
+        ValueError: If no pair has tokens on both sides, the numbers of sources and targets differ,
+            or `learn_from` is below 1.
     """
     accepted = f"{len(sources)} sequences, one per source"
     require(len(targets) == len(sources), "targets", f"{len(targets)} sequences", accepted)
@@ -65,13 +66,16 @@ def _mutual(places_T, places_S):
 
 
 def in_rows(links: Ragged, sources: Ragged, starts: np.ndarray) -> Ragged:
-    """Convert links within pairs to links within rows, each of which holds several pairs.
+    """Convert indices of source tokens from positions in a pair to positions in a row of pairs.
 
     Args:
-        links: For each target token of each pair, the index of its source token in the pair; -1:
-            none.
+        links: For each target token of each pair, the index of its source token in the pair; -1 for
+            tokens without a counterpart.
         sources: Token ids of the sources of the same pairs.
         starts: Index of the first pair of each row, and the number of pairs at the end.
+
+    Returns:
+        For each target token of each pair, the index of its source token in the row, or -1.
     """
     firsts = sources.starts[:-1] - np.repeat(sources.starts[starts[:-1]], np.diff(starts))
     moved = links.values + np.repeat(firsts, links.lengths)
@@ -98,7 +102,7 @@ class _Probabilities:
                 self.weights = np.bincount(places, share, len(self.weights)) / chances
 
     def best(self, sources, targets):
-        """Return the index of the most probable source token of each target token; -1: none."""
+        """Return, for each pair, the most probable source index of each target token, or -1."""
         keys, places, starts = self._cells(sources, targets)
         if not len(keys):
             return [np.full(len(target), NONE) for target in targets]
@@ -108,11 +112,11 @@ class _Probabilities:
         best = np.maximum.reduceat(share, starts[:-1])
         is_best = np.flatnonzero(share == np.repeat(best, np.diff(starts)))
         first = is_best[np.searchsorted(is_best, starts[:-1])] - starts[:-1]
-        indices = np.where(best > 0, first - 1, NONE)  # 0 is the link to no token
+        indices = np.where(best > 0, first - 1, NONE)  # link 0: no counterpart
         return np.split(indices, np.cumsum([len(x) for x in targets])[:-1])
 
     def _share(self, values, places, starts):
-        """Return the probabilities of links times their priors, which sum to 1 per target token."""
+        """Return the probability of each link, times the prior of its relative positions."""
         weights = np.where(places == 0, 0.0, self.weights[places])
         total = np.repeat(np.add.reduceat(weights, starts[:-1]), np.diff(starts))
         prior = (1 - NULL) * weights / np.maximum(total, 1e-9)
@@ -121,12 +125,14 @@ class _Probabilities:
     def _cells(self, sources, targets):
         """Return all possible links of all target tokens, as three arrays.
 
-        A target token has a link to none, and one to each source token of its pair.
+        The first link of each target token means that it has no counterpart. It is followed by one
+        link to each source token of the pair.
 
         Returns:
-            Keys of the two tokens, (source + 1) * width + target, where source + 1 is 0 for none;
-            numbers of the combination of their relative positions, 0 for none; and the index of
-            the first link of each target token, with the number of links at the end.
+            The key of each link, (source id + 1) * width + target id, or the target id if there is
+            no counterpart; the number of its combination of relative positions, from 1, or 0 if
+            there is no counterpart; and the index of the first link of each target token, with the
+            number of links at the end.
         """
         keys, places, sizes = [np.zeros(0, "int64")], [np.zeros(0, "int64")], [np.zeros(1, "int64")]
         for source, target in zip(sources, targets, strict=True):

@@ -18,13 +18,13 @@ from pathlib import Path, PurePosixPath
 
 from keras_transformer.config import require
 
-MOST_BYTES = 1 << 28  # maximum size of one unpacked file
-MOST_FILES = 1000  # in a zip file of a folder
-# Maximum unpacked bytes of a folder: a multiple of those of its zip file (weights hardly compress),
-# and a constant.
+MOST_BYTES = 1 << 28  # maximum bytes of a file that `read_tar` or `read_zip` reads into memory
+MOST_FILES = 1000  # maximum number of files that `extracted` unpacks
+# `extracted` unpacks at most MOST_TIMES * (bytes of the zip file) + MORE_BYTES bytes. Weights
+# hardly compress, so a zip file of a model needs much less.
 MOST_TIMES, MORE_BYTES = 20, 1 << 26
 
-# Exceptions that the module zipfile raises for a damaged archive.
+# Exceptions that the module zipfile raises for a damaged or encrypted archive.
 _BROKEN = (zipfile.BadZipFile, EOFError, RuntimeError, struct.error, zlib.error, lzma.LZMAError)
 
 
@@ -50,16 +50,18 @@ def read_tar(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
 
 
 def read_zip(path: str | os.PathLike, pattern: str) -> Iterator[tuple[re.Match, bytes]]:
-    """Yield the match and the content of the files in a zip file whose names match a pattern.
+    """Yield the match and the content of each file in a zip file whose name matches a pattern.
+
+    The files are in the order of their names.
 
     Args:
         path: The zip file.
-        pattern: Regular expression that is searched in the names; files come sorted by name.
+        pattern: Regular expression; it may match any part of a name (`re.search`).
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If it is not a zip file, is damaged, or one of the files has more than
-            `MOST_BYTES` bytes.
+        ValueError: If it is not a zip file, is damaged or encrypted, or one of the matching files
+            has more than `MOST_BYTES` bytes.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -73,9 +75,9 @@ def read_zip(path: str | os.PathLike, pattern: str) -> Iterator[tuple[re.Match, 
 
 
 def _raise_unless_damaged(error):
-    """Raise an error of the file system again, not one of a damaged archive.
+    """Raise the error again if it comes from the file system, and not from a damaged archive.
 
-    The module bz2 reports a damaged archive as an OSError, too, but without a number.
+    The module bz2 raises OSError for a damaged archive, too, but without an `errno`.
     """
     if isinstance(error, OSError) and error.errno is not None:
         raise error
@@ -88,20 +90,23 @@ def _check(path, name, size):
 
 
 def is_zip(path: str | os.PathLike) -> bool:
-    """Return whether a path is that of a file with the ending ".zip"."""
+    """Return whether a path is that of an existing file whose name ends in ".zip"."""
     return Path(path).suffix.lower() == ".zip" and Path(path).is_file()
 
 
 @contextlib.contextmanager
 def extracted(path: str | os.PathLike) -> Iterator[Path]:
-    """Yield the folder in a zip file, extracted to a temporary place that is removed at the end.
+    """Extract a zip file to a temporary folder, yield the folder, and remove it at the end.
 
-    The folder is the only one at the top of the archive, or its top itself. Errors of the body name
-    the zip file in place of the temporary folder.
+    If the archive has one folder at its top and nothing beside it, that folder is yielded. A
+    FileNotFoundError or ValueError from the `with` block names the zip file in place of the
+    temporary folder.
 
     Raises:
-        ValueError: If it is not a zip file, is damaged, is larger than `MOST_FILES` and
-            `MOST_TIMES` allow, or contains a link, an encrypted file or a path that leads out of
+        FileNotFoundError: If the zip file does not exist.
+        ValueError: If it is not a zip file, is damaged, has no file or more than `MOST_FILES`,
+            unpacks to more bytes than `MOST_TIMES` and `MORE_BYTES` allow or than are free on the
+            disk, or contains a name twice, a link, an encrypted file or a path that leads out of
             the folder.
     """
     path = Path(path)
@@ -123,7 +128,7 @@ def extracted(path: str | os.PathLike) -> Iterator[Path]:
 
 def _extract(archive, path, room):
     """Extract the files of a zip archive into an empty folder, after checking all of them."""
-    # `__MACOSX` holds the metadata of a Mac's Finder.
+    # macOS adds a folder `__MACOSX` of metadata.
     files = [x for x in archive.infolist() if not x.is_dir()]
     files = [x for x in files if not x.filename.startswith("__MACOSX/")]
     count, size = len(files), sum(x.file_size for x in files)

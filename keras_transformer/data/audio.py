@@ -22,7 +22,8 @@ from keras_transformer.system.files import replacing
 MOST_HERTZ = 1_000_000  # maximum sample rate
 MOST_TAPS = 2_000_000  # maximum number of filter taps in `resample`, 8 bytes each
 # Programs that write a WAV file to a pipe do not know its size: ffmpeg writes 2^32 - 1 into the
-# header, SoX slightly less than 2^31 (a multiple of the frame), GStreamer 0.
+# header, SoX slightly less than 2^31 (a multiple of the frame), GStreamer 0. A size from here on
+# counts as unknown, and so does 0 if the size of the whole file is unknown, too.
 UNKNOWN_SIZE = 0x7FFF0000
 
 
@@ -37,10 +38,12 @@ def read_wav(
         sample_rate: Rate in Hz to resample to; None keeps the rate of the file.
 
     Returns:
-        Samples (N,) float32 in [-1, 1), and their rate in Hz.
+        Samples (N,) float32 in [-1, 1), slightly beyond after resampling; and their rate in Hz.
 
     Raises:
-        ValueError: If the file is not a 16-bit PCM WAV file, or is truncated.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the file is not a 16-bit PCM WAV file, is truncated, or cannot be resampled
+            to this rate, see `resample`.
     """
     name = os.fspath(file) if isinstance(file, str | os.PathLike) else "the file"
     with (
@@ -69,8 +72,8 @@ def _header(read: Callable[[int], bytes], name: str) -> tuple[int, int, int | No
         name: Name of the file in error messages.
 
     Returns:
-        Number of channels, rate in Hz, and number of bytes of all samples; None: to the end of the
-        file.
+        Number of channels, rate in Hz, and number of bytes of all samples; the last is None if
+        the samples end with the file.
     """
 
     def unpacked(layout, data):
@@ -127,13 +130,15 @@ def sound_chunks(
         sample_rate: Rate in Hz of raw samples without a header, little-endian, one channel. None:
             the file is a WAV file, whose header gives the rate; if it gives no size, as from a
             pipe, the file is read to its end.
-        seconds: Length of each chunk, except the last.
+        seconds: Length of each chunk in seconds; the last may be shorter.
 
     Returns:
-        The rate in Hz, and an iterator over chunks (N,) float32 in [-1, 1).
+        The rate in Hz, and an iterator over chunks (N,) float32 in [-1, 1). Several channels of a
+        WAV file are averaged.
 
     Raises:
-        ValueError: If there is no sound, or it is not 16-bit PCM.
+        ValueError: If there are no samples, the rate is out of range, or the header is not that of
+            a 16-bit PCM WAV file.
     """
     read, channels, rate = file.read, 1, sample_rate
     left = None
@@ -227,24 +232,25 @@ def log_mel(
     """Compute Whisper's features: log power in mel bands, limited to a range of 8 powers of ten.
 
     Let x be log10 of the mel bands of the Fourier power, with a lower limit of the clip's maximum
-    minus 8; the features are (x + 4) / 4. They depend on the end of a clip, so either pad the
-    samples of all clips to one length, as Whisper does to 30 seconds, or compute the features of
-    each clip separately and pad these.
+    minus 8; the features are (x + 4) / 4. Padding the samples of a clip changes its features, so
+    treat all clips alike: either pad their samples to one length, as Whisper does to 30 seconds, or
+    compute the features of each clip separately and pad these.
 
     Args:
         samples: Samples (N,) or (B, N) in [-1, 1], N more than half a window.
         sample_rate: Rate in Hz.
-        num_mels: Number of mel bands from 0 Hz to half the rate; at 8 kHz, some bands are empty if
-            there are more than about 40.
+        num_mels: Number of mel bands from 0 Hz to half the rate. If there are too many, some of
+            the lowest contain no Fourier frequency and are empty: with the default window, more
+            than 116 at 8 kHz.
         window, hop: Length of a frame and distance between frames, in seconds.
 
     Returns:
-        A float32 tensor (N // hop, mels) or (B, N // hop, mels), where hop is in samples.
+        A float32 tensor (N // hop, num_mels) or (B, N // hop, num_mels), where hop is in samples.
 
     Raises:
         ValueError: If there are too few samples.
     """
-    # NumPy arrays are cut into frames with NumPy: JAX would compile for each clip length.
+    # NumPy arrays are cut into frames with NumPy: JAX would compile the cutting for each length.
     is_numpy = isinstance(samples, np.ndarray)
     samples = (
         samples.astype("float32") if is_numpy else ops.convert_to_tensor(samples, dtype="float32")

@@ -14,7 +14,7 @@ PARTS = ("train", "validation", "test")
 
 
 def read_fasta(lines: Iterable[str], source: str | Path = "FASTA") -> dict[str, str]:
-    """Return the sequences of a FASTA file, by their headers without ">".
+    """Return a dictionary from the headers of a FASTA file, without ">", to the sequences.
 
     Args:
         lines: Lines of the file.
@@ -47,13 +47,14 @@ def read_structures(path: str | Path) -> dict[str, list[tuple[str, str]]]:
             and `sampled.fasta` (structures; the headers name the part of the data set).
 
     Returns:
-        (residues, structures) of each protein, by part: "train", "validation" and "test". Both
-        strings have one letter per residue; structures are H (helix), E (strand), C (coil) and
-        `UNRESOLVED`.
+        A list of (residues, structures) for each part, "train", "validation" and "test", with an
+        entry per protein. Both strings have one letter per residue; structures are H (helix), E
+        (strand), C (coil) and `UNRESOLVED`.
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If it lacks one of these files, or the files do not match.
+        ValueError: If it is not a complete zip file, lacks one of these files, the files do not
+            match, or a part has no protein.
     """
     names = "sequences", "mask", "sampled"
     files = {match[1]: x for match, x in read_zip(path, rf"^splits/({'|'.join(names)})\.fasta$")}
@@ -89,8 +90,8 @@ def read_splice_junctions(path: str | Path) -> dict[str, str]:
     """Read the class of each sequence of UCI's splice junctions (Noordewier et al. 1991).
 
     Args:
-        path: File with one sequence per line, "class, name, bases"; decompressed if its name ends
-            in `.gz` or `.zst`.
+        path: File with one sequence per line, "class, name, bases"; blank lines are skipped. It is
+            decompressed if its name ends in `.gz` or `.zst`.
 
     Returns:
         The class of each sequence of bases: "EI" (exon to intron), "IE" (intron to exon) or "N"
@@ -98,8 +99,8 @@ def read_splice_junctions(path: str | Path) -> dict[str, str]:
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If a line does not have three parts, or has another number of bases than the
-            first line, or the file has no sequence. Messages name the line.
+        ValueError: If a line does not have three parts or has another number of bases than the
+            first line (the message names the line), or the file has no sequence.
     """
     classes: dict[str, str] = {}
     length = 0

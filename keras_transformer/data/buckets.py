@@ -20,10 +20,10 @@ class Buckets:
     plus half a full batch per batch, so that a small corpus is not split into many small batches.
 
     Args:
-        source, target: Tokens of each source (N,), and of each target (N,).
+        source, target: Number of tokens of each source (N,), and of each target (N,).
         tokens_per_batch: Maximum cells per side of a batch.
         num_buckets: Maximum number of buckets.
-        max_length: Maximum length; lengths are not rounded up beyond it.
+        max_length: Maximum length. Lengths are rounded up to a multiple of 4, but not beyond this.
 
     Attributes:
         shapes: Batch shape (rows, S, T) of each bucket, the shortest first.
@@ -48,7 +48,7 @@ class Buckets:
         np.maximum.at(S, level, source)
         np.maximum.at(T, level, target)
         num_levels = len(counts)
-        # cost[i, j]: cost of levels i to j - 1 as one bucket
+        # A level: one of the distinct lengths. cost[i, j]: cost of levels i to j - 1 as one bucket.
         cost = np.full((num_levels + 1, num_levels + 1), np.inf)
         np.fill_diagonal(cost, 0)  # a bucket without levels costs nothing
         for i in range(num_levels):
@@ -76,7 +76,11 @@ class Buckets:
         self.counts = self._members.lengths
 
     def shuffled(self, generator: np.random.Generator | None) -> list[Ragged]:
-        """Return the pair of each row, for each bucket; shuffled, unless `generator` is None."""
+        """Return the indices of the pairs of each bucket, one per row.
+
+        Args:
+            generator: Shuffles the rows of each bucket; None: they keep their order.
+        """
         members = list(self._members)
         if generator is not None:
             members = [generator.permutation(pairs) for pairs in members]
@@ -84,7 +88,7 @@ class Buckets:
 
 
 def batched(count: Any, longest: Any, tokens_per_batch: int) -> tuple[Any, Any]:
-    """Return the minimum number of batches for `count` rows, and the rows of each if filled evenly.
+    """Return the minimum number of batches for `count` rows, and the rows of an evenly filled one.
 
     Args:
         count: Number of rows, or an array of numbers.

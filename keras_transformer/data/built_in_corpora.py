@@ -38,7 +38,7 @@ MULTI30K_SHA256 = {
 
 @dataclass(frozen=True)
 class Corpus:
-    """A parallel corpus, or several corpora in one, with training, validation and test pairs.
+    """A parallel corpus, or several joined to one, with training, validation and test pairs.
 
     Args:
         name: Name of the corpus in logs and metrics.
@@ -79,18 +79,19 @@ def load_corpus(
     """Load a corpus by name.
 
     - "grammar": sentences that the built-in English-German grammar (`keras_transformer.demo`)
-      generates, always the same ones; 1,000 pairs for validation, and 1,000 in the test set "test".
+      generates with a fixed seed; 1,000 pairs for validation, and 1,000 in the test set "test".
       In the training set, some lines hold several sentences, and some sources are lower-case or
-      lack punctuation (`demo.varied`); the test set "varied" has the sentences of "test", all
-      varied in this way.
+      lack punctuation (`demo.varied`); in the test set "varied", each line has sentences of "test"
+      with such a source.
     - "documents": documents of two or three sentences of this grammar, in which "it" refers to a
-      noun of the previous sentence (`demo.discourse`); 500 documents for validation, and 500 in
-      the test set "test".
+      noun of the first sentence (`demo.discourse`); 500 documents for validation, and 500 in the
+      test set "test".
     - "multi30k": image captions (Elliott et al. 2016, "Multi30K: Multilingual English-German
       Image Descriptions"; 2017; Barrault et al. 2018), any two of en, de, fr, cs: 29,000 training
       pairs, 1,014 validation pairs, and 1,000 pairs in each of the test sets "test_2016_flickr"
-      and "test_2017_flickr" (not available in cs). Raw text, downloaded from GitHub into the Keras
-      cache and verified by checksum. Derived from Flickr30k: for research, not commercial use.
+      and "test_2017_flickr" (the latter without cs). Raw text, downloaded from GitHub into the
+      Keras cache and verified by checksum. Derived from Flickr30k: for research, not commercial
+      use.
 
     Args:
         name: "grammar", "documents" or "multi30k".
@@ -103,8 +104,8 @@ def load_corpus(
             hold several sentences. documents: the number of documents to generate (None: 20,000).
 
     Raises:
-        ValueError: If a name or language is unknown, `train_size` exceeds the corpus, or `folder`
-            is given for another corpus than Multi30k.
+        ValueError: If a name or language is unknown, both languages are the same, `train_size` is
+            below 1 or exceeds the corpus, or `folder` is given for another corpus than Multi30k.
         FileNotFoundError: If the folder lacks a file.
         OSError: If the download fails, or the checksum does not match.
     """

@@ -1,8 +1,8 @@
 """Filters of pairs by their characters: encodings, letters, numbers, question marks.
 
 Each filter is a function `(source, target) -> reason or None` for `data.cleaning.screened`. The
-filters do not depend on the languages: they drop only what is wrong in every language.
-benchmarks/results/quality/translation.md shows how often they drop good text.
+filters do not depend on the languages. benchmarks/results/quality/translation.md shows how often
+they drop good text.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable
 
-LEAST_LETTERS = 1 / 3  # minimum fraction of letters in a text; OpusCleaner and Bicleaner: half
-# Smaller numbers are not compared: they may be words on one side, or hours of another clock.
+LEAST_LETTERS = 1 / 3  # minimum fraction of letters among the characters without white space
+# Smaller numbers are not compared: one side may write them as words, or use a 12-hour clock.
 LEAST_NUMBER = 100
 
 # UTF-8 read as Latin-1 or Windows-1252: the first byte of a character (C3 is Ã) and a byte that can
@@ -21,7 +21,7 @@ LEAST_NUMBER = 100
 # it may end a quotation in capitals.
 _CONTINUES = "[\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
 _MOJIBAKE = re.compile(rf"[ÂÃ]{_CONTINUES}|â€|(?:[ÐÑ]{_CONTINUES}){{2}}")
-# The replacement character; control characters except white space; code points without a character.
+# The replacement character, control characters except white space, noncharacters and surrogates.
 _BROKEN = re.compile(
     "[\ufffd\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ufdd0-\ufdef\ufffe\uffff\ud800-\udfff]"
 )
@@ -29,7 +29,10 @@ _NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[.,'’ ]\d{3})+(?!\d)|\d+")
 
 
 def broken_encoding(source: str, target: str) -> str | None:
-    """Drop pairs with control characters, U+FFFD, or UTF-8 read as Latin-1 ("MÃ¼ller")."""
+    """Drop pairs with control characters, U+FFFD, or UTF-8 read as Latin-1 ("MÃ¼ller").
+
+    Noncharacters of Unicode and lone surrogates are dropped, too.
+    """
     text = f"{source} {target}"
     return "encoding" if _BROKEN.search(text) or _MOJIBAKE.search(text) else None
 
@@ -57,7 +60,7 @@ def _share_of_letters(text: str) -> float:
 def other_numbers(source: str, target: str) -> str | None:
     """Drop pairs whose sides have less than half of their numbers in common.
 
-    Only numbers from `LEAST_NUMBER` on count, and half refers to the side with more of them.
+    Only numbers from `LEAST_NUMBER` on count. Half is that of the side with more such numbers.
     Separators of thousands ("1,000", "1.000", "1 000") and the script of the digits may differ.
     """
     numbers, others = _numbers(source), _numbers(target)

@@ -23,7 +23,7 @@ REASONS = ("empty", "identical", "too_long", "length_ratio", "duplicate")
 
 @dataclass(frozen=True)
 class CleaningReport:
-    """Number of pairs that `clean` kept, and that it dropped for each reason.
+    """Numbers of pairs: those that `clean` kept, and those that it dropped for each reason.
 
     A dropped pair counts once, for the first reason that applies, in the order of the fields.
 
@@ -102,8 +102,8 @@ class LengthFilter:
 class DuplicateFilter:
     """A filter that drops pairs that were passed to it earlier.
 
-    It stores a hash of 16 bytes of each pair that it keeps, in about 100 bytes of memory. Apply it
-    after other filters, so that it gets fewer pairs.
+    It stores a hash of 16 bytes of each pair that it keeps, in about 100 bytes of memory. After
+    other filters, it gets and stores fewer pairs.
 
     Call arguments:
         source, target: The texts of a pair.
@@ -165,8 +165,7 @@ def clean(
             Chinese and Japanese each character is a word. None for no limit. 250 is customary for
             the WMT corpora.
         max_length_ratio: Maximum ratio of the word counts of the longer and the shorter side, at
-            least 1; None for no limit. The default drops fewer than one in 10,000 pairs of
-            well-matched European text; 1.5 is customary for noisy text of long sentences.
+            least 1; None for no limit. 1.5 is customary for noisy text of long sentences.
         drop_identical: Whether to drop pairs whose two texts are equal. Untranslated lines harm a
             translation model more than any other noise: it learns to copy (Khayrallah and Koehn
             2018, "On the Impact of Various Types of Noise on Neural Machine Translation"). Pass

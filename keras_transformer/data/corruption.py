@@ -14,14 +14,15 @@ from keras_transformer.config import require
 class SpanCorruption:
     """Span corruption: sentinels replace spans of a text, and the target is the removed spans.
 
-    "Thank you for inviting me to your party last week" becomes "Thank you <X> me to your party <Y>
-    week" and "<X> for inviting <Y> last". The number of spans follows from the length of the text;
-    their positions and lengths are random, and all possible ones are equally likely.
+    "Thank you for inviting me to your party last week" becomes "Thank you <X> me to your party <Y>"
+    and "<X> for inviting <Y> last week". The number of tokens to remove and that of spans follow
+    from the length of the text. The positions are random: all divisions in which the text begins
+    with a kept token and ends with a removed span are equally likely.
 
     Args:
         sentinel_ids: Ids of the sentinels in order, at least as many as a text has spans.
         eos_id: Id that ends source and target.
-        rate: Fraction of the tokens to remove, in (0, 1).
+        rate: Fraction of the tokens to remove, in (0, 1); at least one is removed.
         mean_length: Mean length of a span in tokens, at least 1.
 
     Call arguments:

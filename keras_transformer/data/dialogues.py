@@ -27,7 +27,7 @@ class ChatEncoder(TextEncoder, Protocol):
     """The methods of a tokenizer that dialogues need, see `TextTokenizer`."""
 
     added_ids: Collection[int]  # ids of special tokens and other added tokens
-    special_names: Mapping[str, str]  # texts that are encoded as special tokens, by token
+    special_names: Mapping[str, str]  # for each special token, the text that is encoded as it
 
     def with_control_tokens(self, template: str) -> ChatEncoder:
         """Return a tokenizer for chats, which treats the template's added tokens as special."""
@@ -83,9 +83,10 @@ def encode_dialogue(
         eos_id: Id that ends a completion that is a text.
 
     Raises:
-        ValueError: If the record has another form, the template rejects the messages, or the ids of
-            a reply cannot be separated from the others: a token spans a boundary, or the template
-            writes a message differently if other messages follow.
+        ValueError: If the record has another form, the template rejects the messages, there is no
+            reply or an empty one, or the ids of a reply cannot be separated from the others: a
+            token spans a boundary, or the template writes a message differently if other messages
+            follow.
     """
     if isinstance(record, Mapping) and "messages" in record:
         return _masked(record["messages"], None, tokenizer, template)

@@ -30,7 +30,7 @@ class TextEncoder(Protocol):
 
 
 def json_lines(path: str | Path) -> Iterator[tuple[str, Any]]:
-    """Yield the place, such as "file, line 7", and the value of each non-blank line of JSON.
+    """Yield the name, such as "data.jsonl, line 7", and the value of each non-blank line of JSON.
 
     Args:
         path: The file; decompressed if its name ends in `.gz` or `.zst`.
@@ -58,7 +58,7 @@ def read_sentences(path: str | Path) -> list[list[str]]:
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If the file has no text, or is not UTF-8.
+        ValueError: If the file has no text, is not UTF-8, or its suffix is that of another format.
     """
     require_lines(path, "text")
     documents: list[list[str]] = [[]]
@@ -78,11 +78,14 @@ def read_documents(path: str | Path) -> Iterator[tuple[bool, str]]:
     Args:
         path: JSON lines (`.jsonl`) with one document per line, an object with a "text", or a
             string; Parquet with a column "text"; or a text file, which is one document, in parts
-            of about a million characters. All but Parquet may be compressed (`.gz`, `.zst`).
+            of about a million characters. Empty documents are skipped. All but Parquet may be
+            compressed (`.gz`, `.zst`).
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If a line has no text or the file is not UTF-8; the message names the line.
+        ValueError: If a line or row has no text or is not UTF-8 (the message names it), or the
+            suffix is that of another format.
+        ImportError: If the package that reads Parquet or `.zst` is not installed.
     """
     suffix = suffix_of(path)
     if suffix in JSON or suffix == ".parquet":
@@ -119,19 +122,20 @@ def encode_documents(
 ) -> dict[str, Ragged]:
     """Encode all documents of some files, split into training and validation data on disk.
 
-    The last tenth of each file's characters is for validation; the document at this boundary is
-    divided. Memory grows with the number of documents, not with their lengths.
+    The last tenth of each file's characters is for validation; a document that spans this boundary
+    is divided. Only one part of a file (see `read_documents`) and the lengths of the documents are
+    in memory at a time.
 
     Args:
         paths: Files of text, see `read_documents`.
         tokenizer: The tokenizer. Each document begins with the special tokens that it adds to a
             text, such as BOS.
-        separator: Id at the end of each document, except the last one.
+        separator: Id at the end of each document, except the last one of each part.
         folder: Existing folder for the files `train.bin` and `validation.bin`, which the result
             reads.
 
     Returns:
-        The ids of the documents, under "train" and "validation", mapped into memory.
+        The ids of each document, under "train" and "validation", mapped into memory.
 
     Raises:
         FileNotFoundError, ValueError: See `read_documents`; also if a file has no text.
@@ -153,7 +157,7 @@ def encode_documents(
 
 
 def _divided(path):
-    """Yield (part, whether a document begins here, text) for all pieces of text of a file."""
+    """Yield the texts of a file as (key of `PARTS`, whether a document begins here, text)."""
     size = sum(len(text) for _, text in read_documents(path))
     require(size > 0, f"text in {path}", size, "at least one character")
     split, place = int(_TRAINED_ON * size), 0

@@ -1,4 +1,4 @@
-"""Sentence pairs encoded once, in flat arrays, or anew in each epoch by subword sampling."""
+"""Sentence pairs as token ids in flat arrays, and their subword sampling in each epoch."""
 
 from __future__ import annotations
 
@@ -53,9 +53,10 @@ class EncodedSide:
         self._encode = encode
 
     def planned_lengths(self, seed: int) -> Callable[[np.ndarray], np.ndarray]:
-        """Return a function from numbers of tokens without sampling to numbers with sampling.
+        """Return a function that estimates the number of tokens of texts after sampling.
 
-        The latter are estimates that suffice for most texts.
+        Its argument is the number of tokens without sampling. The estimate is the mean plus one
+        standard deviation, so most texts need no more.
 
         Args:
             seed: Seed of the sampling that the estimate is based on.
@@ -75,8 +76,8 @@ class EncodedSide:
     def visit(self, rows: Ragged, length: int, seed: Sequence[int]) -> Ragged:
         """Return the ids of the texts of a batch, sampled if `sampling` is above 0.
 
-        If the sampled texts of a row do not fit into it, some are replaced by their plain
-        segmentation.
+        If the sampled texts of a row do not fit into it, the first ones get the segmentation
+        without sampling, until all fit.
 
         Args:
             rows: Indices of the texts in each row of the batch.

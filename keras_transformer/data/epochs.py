@@ -1,4 +1,4 @@
-"""`Epochs`: the assignment of rows to batches, shuffled in each epoch."""
+"""`Epochs`: the assignment of pairs or texts to batches, shuffled in each epoch."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from keras_transformer.data.ragged import Ragged
 
 
 class Epochs:
-    """An assignment of rows to the batch of each step; steps count over all epochs.
+    """An assignment of items (pairs or texts) to the batch of each step.
 
-    The rows of a batch depend only on the step and the seed.
+    Steps count over all epochs. The items of a batch depend only on the buckets, the step and the
+    seed.
 
     Args:
-        buckets: The rows, in buckets with one batch shape each.
+        buckets: Buckets of items, one item per row.
         shuffle: Whether to reshuffle in each epoch.
         seed: Seed of the order.
     """
@@ -33,7 +34,7 @@ class Epochs:
         return len(self._batches)
 
     def rows(self, step: int) -> tuple[np.ndarray, int, int]:
-        """Return the indices of the rows of a step, and S and T, the lengths of its batch."""
+        """Return the indices of the items of a step, and S and T, the lengths of its batch."""
         epoch, number = divmod(step, len(self))
         members, order = self._plan(epoch)
         bucket, start = self._batches[order[number]]
@@ -44,7 +45,7 @@ class Epochs:
         return {**self.__dict__, "_planned": None}
 
     def _plan(self, epoch):
-        """Return the rows of each bucket and the order of the batches; cached for one epoch."""
+        """Return the items of each bucket and the order of the batches; cached for one epoch."""
         planned = self._planned  # read once: threads may request two epochs at a time
         if planned is None or planned[0] != epoch:
             generator = np.random.default_rng((self.seed, epoch)) if self.shuffle else None

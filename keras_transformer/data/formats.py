@@ -1,4 +1,4 @@
-"""File formats by suffix, and the field of a file that a command reads."""
+"""File formats, recognized by suffix, and the field of a file that a command reads."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def field_of(
     Args:
         path: The file.
         field: The field that the user chose; None: "text" for JSON lines and Parquet, the first
-            column for TSV, `language` for TMX.
-        language: Language code for TMX; None: unknown.
+            column for TSV, `language` for TMX. Must be None for plain text, for which "text" is
+            returned and has no effect.
+        language: Language code, used for TMX without a `field`; None: unknown.
         option: Name of the option in error messages.
 
     Raises:
@@ -55,7 +56,7 @@ def field_of(
 
 
 def has_fields(path: str | Path) -> bool:
-    """Return whether a file has several fields per line, judged by its suffix."""
+    """Return whether the suffix of a file is that of a format with several fields per record."""
     return suffix_of(path) in (*JSON, *TSV, ".tmx", ".parquet")
 
 
@@ -79,7 +80,7 @@ def check_sides(option: str, paths: Sequence[str | Path]) -> None:
 
 
 def require_lines(path: str | Path, accepted: str) -> None:
-    """Raise ValueError if a file's suffix is that of a known format other than plain lines.
+    """Raise ValueError if a file's suffix is that of a known format other than plain text or TSV.
 
     Args:
         path: The file.

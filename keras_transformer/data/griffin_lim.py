@@ -17,8 +17,8 @@ def griffin_lim(
     and Lim 1984, equation 6), and replaces the phases of the transform by those of this signal.
 
     Args:
-        magnitudes: (F, 1 + size // 2), of F frames of `size` samples with a Hann window; `size` is
-            even.
+        magnitudes: Magnitudes (F, 1 + size // 2) of the transforms of F frames of `size` samples
+            with a Hann window; `size` is even.
         step: Distance between frames in samples, at most half of `size`.
         iterations: Number of iterations, at least 1.
         seed: Seed of the first phases.
@@ -80,7 +80,7 @@ def from_log_mel(
     require(has_frames, "features", features.shape, "an array (frames, mels), not empty")
     require(bool(np.isfinite(features).all()), "features", "NaN or infinity", "finite numbers")
     size, step = round(window * sample_rate), round(hop * sample_rate)
-    mels = 10.0 ** (4 * np.minimum(features, 2.0) - 4)  # 2.0 is louder than any 16-bit clip
+    mels = 10.0 ** (4 * np.minimum(features, 2.0) - 4)  # clips in [-1, 1] at 16 kHz have less
     filters = mel_filters(sample_rate, size, features.shape[1]).astype("float64")
     power = mels @ filters.T + 1e-12
     for _ in range(50):

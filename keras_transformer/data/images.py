@@ -24,6 +24,9 @@ def read_idx(path: str | os.PathLike) -> np.ndarray:
     Args:
         path: The file; decompressed if its name ends in `.gz` or `.zst`.
 
+    Returns:
+        A uint8 array with the shape that the file gives.
+
     Raises:
         ValueError: If the file is not an idx file of unsigned bytes, is truncated, or has more than
             `archives.MOST_BYTES` bytes.
@@ -52,7 +55,8 @@ def read_digits(
         Images (N, height, width, 1) uint8, labels (N,) int32, and the class names "0" to "9".
 
     Raises:
-        ValueError: If a file is not an idx file, or images and labels do not match.
+        ValueError: If a file is not an idx file, the numbers of images and labels differ, or a
+            label is above 9.
     """
     images, labels = read_idx(images_path), read_idx(labels_path)
     require(images.ndim == 3, f"the shape of {images_path}", images.shape, "(N, height, width)")
@@ -108,10 +112,13 @@ def load_images(
 
     Args:
         dataset: "mnist" (LeCun et al. 1998) or "cifar10" (Krizhevsky 2009).
-        folder: Folder that contains the folder `mnist` with idx files, or the folder
-            `cifar10-jpeg` with two tar files.
+        folder: Folder with the data set: `mnist/train-images-idx3-ubyte.gz`,
+            `mnist/train-labels-idx1-ubyte.gz` and the same with `t10k` for testing; or
+            `cifar10-jpeg/train.tar.gz` and `cifar10-jpeg/test.tar.gz`.
 
     Raises:
+        FileNotFoundError: If a file does not exist.
+        ImportError: If Pillow is missing, for CIFAR-10.
         ValueError: If `dataset` is unknown, a file is damaged, or training and test images differ
             in their classes or sizes.
     """

@@ -1,6 +1,7 @@
 """Readers of lines from any position of a file: text, TSV, JSON lines, TMX and Parquet.
 
-Commands that read single texts, and jobs over corpora, use `open_lines`.
+`open_lines` returns the reader for a file. Jobs over corpora, and commands that read one text per
+line, use it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,6 @@ def open_lines(path: str, fields: tuple[str, ...]) -> LineFile:
 
     Raises:
         ValueError: If the suffix is that of a format that is not supported.
-        ImportError: If the package that reads the format is not installed.
     """
     suffix = suffix_of(path)
     require(suffix not in OTHER, "input", path, f"text, {ACCEPTED}; {suffix} is not read here")
@@ -54,7 +54,9 @@ def open_lines(path: str, fields: tuple[str, ...]) -> LineFile:
 
 
 class LineFile:
-    """A reader of a text file, which stays open between calls: a compressed file cannot seek.
+    """A reader of the lines of a text file.
+
+    The file stays open between calls, because a compressed file cannot seek.
 
     Args:
         path: The file.
@@ -78,8 +80,10 @@ class LineFile:
             count: Maximum number of lines to read; None: all.
 
         Raises:
+            FileNotFoundError: If the file does not exist.
             ValueError: If a line cannot be read (the message names file and line), or the file is
                 corrupt.
+            ImportError: If the package that reads Parquet or `.zst` is not installed.
         """
         with self._readable():
             self._move_to(offset)
@@ -182,7 +186,7 @@ class JSONLines(LineFile):
         except RecursionError as error:
             raise ValueError(f"{where}: JSON too deep") from error
         values = record if isinstance(record, dict) else {}
-        if isinstance(values.get("translation"), dict):  # as in data sets on the hub
+        if isinstance(values.get("translation"), dict):  # the form of Hugging Face's data sets
             values = {**values["translation"], **values}
         return tuple(_checked(values.get(field), field, where, record) for field in self.fields)
 

@@ -16,10 +16,10 @@ TASKS = ("next_sentence", "sentence_order")
 class Masking:
     """Token masking for masked language models (Devlin et al. 2019, section 3.1, task 1).
 
-    In each row the fraction `rate` of the tokens is chosen, at least one token. Of the chosen
-    tokens, the fraction `mask_share` is replaced by the mask, `random_share` by random tokens; the
-    others are unchanged. A new call in each epoch gives RoBERTa's dynamic masking (Liu et al. 2019,
-    section 4.1):
+    In each row the fraction `rate` of the tokens without special ids is chosen, at least one. Each
+    chosen token becomes the mask with the probability `mask_share` and a random token with the
+    probability `random_share`; otherwise it is unchanged. A new call in each epoch gives RoBERTa's
+    dynamic masking (Liu et al. 2019, section 4.1):
 
     ```python
     inputs, labels = masking(token_ids, np.random.default_rng((seed, epoch, batch)))
@@ -32,16 +32,17 @@ class Masking:
             mask need not be listed.
         pad_id: Padding id, and the label of tokens that were not chosen.
         rate: Fraction of the tokens to choose, in (0, 1].
-        mask_share, random_share: Fractions of the chosen tokens to mask and to replace by random
-            tokens, each in [0, 1], together at most 1.
+        mask_share, random_share: Probabilities that a chosen token becomes the mask, and a random
+            token; each in [0, 1], together at most 1.
         longest: Maximum number of neighbouring tokens that are chosen together: n tokens with a
             probability proportional to 1 / n (Lan et al. 2020, section 4.1; there, n counts words).
 
     Call arguments:
-        token_ids_BT: Integer token ids.
+        token_ids_BT: Integer token ids (B, T).
         generator: Random number generator.
-        word_starts_BT: True where a word begins: whole words are chosen, until the fraction `rate`
-            of the tokens is reached. None: groups of up to `longest` tokens are chosen.
+        word_starts_BT: Boolean (B, T), True where a word begins: whole words are chosen, until the
+            fraction `rate` of the tokens is reached. None: groups of up to `longest` tokens are
+            chosen.
 
     Returns:
         The inputs (B, T); and the labels (B, T): the original ids of the chosen tokens, `pad_id`
@@ -161,11 +162,15 @@ def sentence_pairs(
 ) -> Iterator[tuple[list[int], list[int], int]]:
     """Make pairs of texts with one or more sentences each, and the label of each pair.
 
-    Label 0, half of the pairs: the second text follows the first in a document. Label 1: the second
-    text is from another document ("next_sentence"; Devlin et al. 2019, section 3.1, task 2), or the
-    two texts are swapped ("sentence_order"; Lan et al. 2020, section 3.1). If the second text is
-    from another document, the next pair begins with the sentences that it replaced. If a pair is
-    too long, the longer text is truncated at its end.
+    Each document is divided into passages, the fewest consecutive sentences that have `max_length`
+    tokens. A passage is split into two texts after a random sentence.
+
+    Label 0, about half of the pairs: the second text follows the first in a document. Label 1: the
+    second text is from another document ("next_sentence"; Devlin et al. 2019, section 3.1, task 2),
+    or the two texts are swapped ("sentence_order"; Lan et al. 2020, section 3.1). If the second
+    text is from another document, the next pair begins with the sentences that it replaced. If a
+    pair is too long, the longer text is truncated at its end until both have the same length, then
+    both texts.
 
     Args:
         documents: Documents as lists of sentences, which are lists of token ids.
@@ -174,7 +179,7 @@ def sentence_pairs(
         task: One of `TASKS`.
 
     Yields:
-        First text, second text, label. Passages of only one sentence are left out.
+        First text, second text, label. A passage of one sentence makes no pair.
 
     Raises:
         ValueError: If the task is unknown, `max_length` is below 2, or there are fewer than two
@@ -219,14 +224,14 @@ def join_pairs(
     Args:
         pairs: First and second texts, lists of token ids.
         cls_id, sep_id, pad_id: Special ids.
-        length: Row length T; None: the length of the longest pair.
+        length: Row length T; None: the length of the longest joined pair.
 
     Returns:
         `token_ids` and `type_ids` (B, T) int32. The types are 0 for [CLS], the first text and its
         [SEP], 1 for the second text and its [SEP], and 0 for padding.
 
     Raises:
-        ValueError: If a pair is longer than `length`.
+        ValueError: If a pair with its three special tokens is longer than `length`.
     """
     longest = max(len(first) + len(second) + 3 for first, second in pairs)
     length = longest if length is None else length
@@ -255,7 +260,7 @@ def _starts(shape, longest, generator):
 
 
 def _end(sentences, start, room):
-    """Return the end of the fewest sentences from `start` on that have at least `room` tokens."""
+    """Return the end of the fewest sentences from `start` with `room` tokens, or of all."""
     tokens = np.cumsum([len(sentence) for sentence in sentences[start:]])
     return start + min(int(np.searchsorted(tokens, room)) + 1, len(tokens))
 

@@ -9,7 +9,7 @@ NGRAM = 4  # length of the n-grams in characters
 
 
 class NearDuplicateFilter:
-    """A filter that drops pairs that are nearly the same as an earlier pair.
+    """A filter that drops pairs that are nearly the same as an earlier pair that was kept.
 
     A pair is represented by the set of character n-grams of its two texts, without case,
     punctuation and repeated spaces. The similarity of two pairs is the Jaccard index of these sets:
@@ -23,7 +23,8 @@ class NearDuplicateFilter:
     about 0.6 KB.
 
     Args:
-        threshold: Similarity above which a pair is dropped, above 0 and below 1, such as 0.8.
+        threshold: Similarity from which on most pairs are dropped, above 0 and below 1, such as
+            0.8.
 
     Call arguments:
         source, target: The texts of a pair.

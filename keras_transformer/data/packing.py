@@ -13,12 +13,13 @@ from keras_transformer.data.ragged import Ragged
 class Packing:
     """Pairs packed into rows of one shape, several per row.
 
-    The side with more tokens in total has rows of `packed_length`; the rows of the other side are
-    proportionally shorter. The combinations of lengths that share a row are computed once, so every
-    epoch has the same number of rows; each epoch shuffles the pairs of equal lengths, and the rows.
+    The side with more tokens in total has rows of `packed_length`. The rows of the other side are
+    proportionally shorter, but hold at least its longest text. The combinations of lengths that
+    share a row are computed once, so every epoch has the same number of rows; each epoch shuffles
+    the pairs of equal lengths, and the rows.
 
     Args:
-        lengths: Tokens of each source (N,), and of each target (N,).
+        lengths: Number of tokens of each source (N,), and of each target (N,).
         planned: For each side, a function from numbers of tokens to numbers of cells to reserve
             for them, which may be more because of subword sampling.
         packed_length: Row length of the longer side, at least that of the longest text.
@@ -54,7 +55,11 @@ class Packing:
         self.counts = (len(self._rows),)
 
     def shuffled(self, generator: np.random.Generator | None) -> list[Ragged]:
-        """Return the pairs of each row, shuffled by `generator`; None keeps the order."""
+        """Return a list of one `Ragged`: the indices of the pairs of each row.
+
+        Args:
+            generator: Shuffles pairs of equal lengths, and the rows; None keeps their order.
+        """
         pairs, rows = self._groups.values, self._rows
         if generator is not None:
             pairs = np.concatenate([generator.permutation(group) for group in self._groups])
@@ -67,13 +72,14 @@ def pack(lengths: np.ndarray, room: np.ndarray) -> tuple[Ragged, Ragged]:
 
     This is a greedy heuristic for two-dimensional bins (Panigrahy et al. 2011, "Heuristics for
     Vector Bin Packing"): a row is filled pair by pair until no pair fits, each time with the pair
-    that leaves the least free, where a row's free fraction is the larger one of its two sides. It
-    works on the histogram of lengths (Krell et al. 2021, "Efficient Sequence Packing without
+    that leaves the smallest free fraction, which is the larger one of the two sides. It works on
+    the histogram of lengths (Krell et al. 2021, "Efficient Sequence Packing without
     Cross-contamination"): a combination of lengths is used for as many rows as there are pairs of
-    these lengths, so time grows with the number of distinct lengths, not with the corpus.
+    these lengths. So the time of the search depends on the number of distinct lengths, and hardly
+    on the number of pairs.
 
     Args:
-        lengths: Tokens of source and target of each pair (N, 2), from 1 to `room`.
+        lengths: Numbers of tokens of source and target of each pair (N, 2), from 1 to `room`.
         room: Maximum tokens of source and target in a row (2,).
 
     Returns:

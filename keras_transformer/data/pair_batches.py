@@ -35,9 +35,9 @@ class TokenBatches:
     - `labels` (rows, T): the target, ending in EOS.
 
     Pairs are sorted into buckets by their longer side; the boundaries of the buckets minimize
-    padding for this corpus. Each pair occurs once per epoch; rows of padding fill the last batch of
-    a bucket. Vaswani et al. 2017 also batch by approximate length, with about 25,000 tokens per
-    side (section 5.1).
+    padding and the number of batches for this corpus. Each pair occurs once per epoch; rows of
+    padding fill the last batch of a bucket. Vaswani et al. 2017 also batch by approximate length,
+    with about 25,000 tokens per side (section 5.1).
 
     With `packed_length`, a row holds several pairs, concatenated on each side, and `inputs` has
     two more arrays, from which a model builds masks that keep the pairs apart:
@@ -45,9 +45,9 @@ class TokenBatches:
     - `inputs["source_segments"]` (rows, S) and `inputs["target_segments"]` (rows, T): the number
       of the pair within its row, from 1; 0 for padding.
 
-    All rows have one length; the side with fewer tokens has proportionally shorter rows. The
-    combinations of lengths that share a row are computed once; each epoch shuffles the pairs of
-    equal lengths.
+    All rows of a side have one length; the side with fewer tokens has proportionally shorter rows.
+    The combinations of lengths that share a row are computed once; each epoch shuffles the pairs of
+    equal lengths, and the rows.
 
     With `visits`, pairs occur several times in an epoch, or only in some epochs: see `Visits`.
 
@@ -79,8 +79,9 @@ class TokenBatches:
         shuffle: Whether each epoch has its own order. False (for validation): all epochs have the
             same order.
         seed: Seed of order and sampling, at least 0.
-        divisible_by: The rows of a batch are padded to a multiple of this, so that devices can
-            share them. The pairs of a batch do not depend on it.
+        divisible_by: The number of rows of a batch is padded to a multiple of this, so that devices
+            can share them; a batch may then exceed `tokens_per_batch`. The pairs of a batch do not
+            depend on it.
 
     Attributes:
         shapes: (rows, S, T) of each bucket, shortest first, rows of padding included.

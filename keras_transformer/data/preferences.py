@@ -41,8 +41,9 @@ def read_preferences(path: str | os.PathLike) -> list[Preference]:
         path: The file; decompressed if its name ends in `.gz` or `.zst`.
 
     Raises:
-        ValueError: If a line is not a JSON object, lacks a text, or its answers are empty or equal
-            (the message names file and line), or the file has no lines.
+        FileNotFoundError: If the file does not exist.
+        ValueError: If a line is not a JSON object, lacks a text, or has an empty answer or equal
+            answers (the message names file and line), or the file has no lines.
     """
     preferences = []
     for number, line in enumerate(iterate_lines(path), 1):
@@ -81,7 +82,7 @@ class PreferenceBatches:
         num_buckets: Maximum number of different batch lengths.
         pad_id: Padding id.
         last: Whether the inputs include `last` (2B,), the position of the last label of each row,
-            for a `RewardModel`.
+            which a `RewardModel` needs.
         shuffle: Whether to reshuffle in each epoch.
         seed: Seed of the order.
 
@@ -143,8 +144,10 @@ class PreferenceBatches:
     def batch(self, step: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the batch of a step: inputs of the model, and `y_true` of `PreferenceLoss`.
 
-        `y_true` (2B, 1 + T) has the log-probability under the reference model in the first column,
-        and the labels in the others.
+        The inputs are `token_ids` (2B, T), or `source_ids` (2B, S) and `target_ids` (2B, T) for an
+        encoder-decoder model. `y_true` (2B, 1 + T) has the log-probability under the reference
+        model in the first column. The other columns are the labels: the ids of the answer, and
+        `NO_LABEL` elsewhere.
         """
         chosen, S, T = self._epochs.rows(step)
         rows = [(at, side[at]) for at in chosen.tolist() for side in (self._chosen, self._rejected)]
@@ -179,5 +182,5 @@ class PreferenceBatches:
         return {"source_ids": source_ids, "target_ids": target_ids}, labels_RT
 
     def dataset(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Any:
-        """Return the batches of preferences in the form that `fit` accepts on this backend."""
+        """Return the batches of preferences for `fit`, see `TokenBatches.dataset`."""
         return for_keras(Stream(self.batch, first_step, steps, num_workers))

@@ -1,4 +1,4 @@
-"""Prefetching of batches with grain: `Stream` calls a function of the step in worker processes.
+"""Prefetching of batches with grain: `Stream` calls a function in worker processes or a thread.
 
 The batch of a step depends only on the step, so any process can make it.
 """
@@ -61,7 +61,7 @@ class Stream(grain.IterDataset):
 
 
 class _StreamIterator(grain.DatasetIterator):
-    """An iterator over a `Stream`; workers start once Keras has looked at the first batches."""
+    """An iterator over a `Stream`; workers start after the first `_LOOKED_AT` batches."""
 
     def __init__(self, stream):
         super().__init__()
@@ -104,7 +104,7 @@ class _StreamIterator(grain.DatasetIterator):
 
 
 def _ahead(make: Callable, first_step: int, stop: int, num_workers: int) -> Iterator[Any]:
-    """Yield the results for the steps, made ahead of time by workers or by a thread."""
+    """Yield the results for the steps up to `stop` - 1, prefetched by workers or by a thread."""
     made = _made_by_worker if num_workers else _made
     dataset = grain.MapDataset.range(first_step, stop).map(functools.partial(made, make))
     if num_workers == 0:
@@ -140,7 +140,7 @@ def _made_by_worker(make, step):
 
 @functools.cache
 def _begin_worker():
-    """Make this worker process exit when the training process exits, and not earlier."""
+    """Make this worker process ignore Ctrl-C, and exit when the training process exits."""
     with contextlib.suppress(ValueError):  # signals can be set in the main thread only
         # Ctrl-C reaches all processes of a terminal; the training process ends the workers.
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Batches of whole sentences with masked tokens: the inputs of BERT, RoBERTa and ALBERT."""
+"""Batches of consecutive sentences with masked tokens, to pretrain BERT, RoBERTa and ALBERT."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ INPUTS = ("full_sentences", *TASKS)
 
 
 class PretrainingBatches:
-    """Batches of rows with consecutive sentences of documents, padded to one shape.
+    """Batches of rows with consecutive sentences of documents, padded to one length.
 
     Rows and masks are drawn anew in each epoch; the batch of a step depends only on the step and
-    the seed. All epochs have as many rows as the first.
+    the seed. All epochs have as many rows as the first: in later ones, rows are repeated or left
+    out.
 
     Args:
         documents: Documents as lists of sentences, which are lists of token ids.
@@ -37,7 +38,8 @@ class PretrainingBatches:
         cls_id, sep_id: Ids of [CLS], which begins a row, and [SEP], which ends each text.
         tokens_per_batch: Maximum cells of a batch, padding included; at least `max_length`.
         max_length: Row length T, special tokens included, at least 5.
-        shuffle: Whether rows and their order differ between epochs; False for validation.
+        shuffle: Whether rows and their order differ between epochs; False for validation. The masks
+            differ in any case.
         seed: Seed of rows, order and masks.
 
     Raises:
@@ -79,8 +81,9 @@ class PretrainingBatches:
 
         Returns:
             With "full_sentences": the inputs `token_ids` (B, T), and the labels of the masked
-            tokens (B, T). With pairs: the inputs also have `type_ids` (B, T), and the labels are a
-            dict with `masked_lm` (B, T) and `next_sentence` (B,).
+            tokens (B, T), see `Masking`. With pairs: the inputs also have `type_ids` (B, T), and
+            the labels are a dict with `masked_lm` (B, T) and `next_sentence` (B,), which is also
+            the key for "sentence_order".
         """
         epoch, number = divmod(step, len(self))
         drawn = self._epoch(epoch if self.shuffle else 0)
@@ -99,7 +102,7 @@ class PretrainingBatches:
         return inputs, {"masked_lm": masked, "next_sentence": label_B}
 
     def dataset(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Any:
-        """Return the batches of masked rows in the form that `fit` accepts on this backend."""
+        """Return the batches of masked rows for `fit`, see `TokenBatches.dataset`."""
         return for_keras(Stream(self.batch, first_step, steps, num_workers))
 
     def _draw(self, epoch):
@@ -111,7 +114,7 @@ class PretrainingBatches:
         return list(full_sentences(self.documents, length, generator, self.sep_id))
 
     def _epoch(self, epoch):
-        """Return the rows of an epoch in order; those of the last epoch are cached."""
+        """Return the rows of an epoch in order; the rows of one epoch are cached."""
         cached = self._cached  # read once: threads may request two epochs at a time
         if cached is None or cached[0] != epoch:
             rows = list(itertools.islice(itertools.cycle(self._draw(epoch)), self._count))

@@ -80,17 +80,20 @@ class Ragged:
         return Ragged(self.values[starts[0] : starts[-1]], starts - starts[0])
 
     def joined(self, starts: np.ndarray) -> Ragged:
-        """Join neighbours: the new sequence i is the old ones starts[i] to starts[i + 1] - 1."""
+        """Join adjacent sequences: new sequence i joins the old starts[i] to starts[i + 1] - 1."""
         return Ragged(self.values, self.starts[starts])
 
     def shifted(self, first: int) -> Ragged:
-        """Shift each sequence right by one: `first`, then all values except the last."""
+        """Shift each sequence right by one: the value `first`, then all values except the last."""
         values = np.roll(self.values.astype(np.int32), 1)
         values[self.starts[:-1]] = first
         return Ragged(values, self.starts)
 
     def padded(self, rows: int, length: int, pad_id: float) -> np.ndarray:
-        """Return a matrix (rows, length), int32 or float32, one sequence per row, padded."""
+        """Return the sequences as rows of a matrix (rows, length), int32 or float32.
+
+        The rest of each row, and rows after the last sequence, are `pad_id`.
+        """
         dtype = np.float32 if self.values.dtype == np.float32 else np.int32
         matrix = np.full((rows, length), pad_id, dtype)
         matrix[: len(self)][np.arange(length) < self.lengths[:, None]] = self.values

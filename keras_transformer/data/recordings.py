@@ -24,7 +24,7 @@ class Recording:
     """A recording with its transcript.
 
     Args:
-        samples: Samples (N,) in [-1, 1).
+        samples: Samples (N,) float32; full scale is from -1 to 1.
         text: The transcript.
         speaker: Name of the speaker.
         take: Number of the recording among those of this speaker and text.
@@ -42,6 +42,9 @@ def read_spoken_digits(path: str | Path, sample_rate: int = 8000) -> list[Record
     Args:
         path: A tar file of `.../DIGIT_SPEAKER_TAKE.wav`; other files are ignored.
         sample_rate: Rate in Hz to resample to.
+
+    Returns:
+        The recordings in the order of the archive; the text of each is a word such as "seven".
 
     Raises:
         FileNotFoundError: If the file does not exist.
@@ -165,7 +168,7 @@ class Augmentation:
         return clip.astype("float32")
 
 
-_E = 4 * math.log(10)  # converts features to natural logarithms
+_E = 4 * math.log(10)  # features times this are natural logarithms of the power, plus a constant
 
 
 def _at(rows, places):
@@ -177,7 +180,7 @@ def _at(rows, places):
 
 
 class SpeechBatches:
-    """Endless batches of clips of any length with their transcripts, reshuffled each epoch.
+    """Endless batches of clips of any length with their transcripts, reshuffled in each epoch.
 
     Args:
         clips: Samples (N,) of each clip.
@@ -241,7 +244,11 @@ class SpeechBatches:
         return len(self._features) // self.batch_size
 
     def __iter__(self) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
-        """Yield ({features, num_frames, target_ids}, labels) for `model.fit`."""
+        """Yield inputs and labels for `model.fit`.
+
+        The inputs are `features` (B, F, num_mels) float32, `num_frames` (B,) and `target_ids`
+        (B, T); the labels have the shape (B, T).
+        """
         while True:
             order = self._rng.permutation(len(self._features))
             for batch in range(len(self)):

@@ -34,8 +34,8 @@ def write_in_chunks(
         The number of chunks that were written by earlier calls.
 
     Raises:
-        ValueError: If the file exists, another process writes it, or PATH.part was begun with
-            another `run`.
+        ValueError: If the file exists, another process writes it, PATH.part was begun with another
+            `run`, or PATH.part.json is damaged.
         OSError: If a chunk cannot be written; names PATH.part.
     """
     path = Path(path)
@@ -78,7 +78,7 @@ def _write(part, state, chunks, lines_of, progress):
 def _begun(part, state, run):
     """Return the progress of PATH.part: `run`, and the numbers of chunks and bytes written.
 
-    If there is no PATH.part, both numbers are 0.
+    If PATH.part or PATH.part.json is missing, both numbers are 0.
     """
     plain = json.loads(json.dumps(run))
     nothing = {"run": plain, "chunks": 0, "bytes": 0}

@@ -23,7 +23,7 @@ class SequenceBatches:
     Args:
         sequences: Token ids of each text, at most `max_length`. The argument `max_length` of
             `TextTokenizer.encode` truncates longer texts.
-        labels: One number per text; one number per token of each text, integers or float arrays;
+        labels: One number per text; a sequence of integers or floats per text, one for each token;
             or a `Masking`, which draws inputs and labels anew in each step.
         tokens_per_batch: Maximum cells of a batch, padding included; at least `max_length`.
         max_length: Maximum tokens per text.
@@ -92,7 +92,15 @@ class SequenceBatches:
         return len(self._epochs)
 
     def batch(self, step: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Return inputs `token_ids` (B, T) and labels of a step; steps count over all epochs."""
+        """Return the inputs `token_ids` (B, T) and the labels of a step.
+
+        Args:
+            step: Number of the step; steps count from 0 over all epochs.
+
+        Returns:
+            The inputs, and labels (B,) for labels of texts, (B, T) for labels of tokens or a
+            `Masking`.
+        """
         chosen, length, _ = self._epochs.rows(step)
         ids_BT = self._ids.take(chosen).padded(len(chosen), length, self.pad_id)
         if self.masking:
@@ -105,7 +113,7 @@ class SequenceBatches:
         return {"token_ids": ids_BT}, labels
 
     def dataset(self, first_step: int = 0, steps: int | None = None, num_workers: int = 0) -> Any:
-        """Return the batches of texts in the form that `fit` accepts on this backend."""
+        """Return the batches of texts for `fit`, see `TokenBatches.dataset`."""
         return for_keras(Stream(self.batch, first_step, steps, num_workers))
 
 

@@ -76,10 +76,11 @@ def read_squad(path: str | Path) -> list[Question]:
 
 
 def span_of(places: Sequence[tuple[int, int]], answer: tuple[str, int]) -> tuple[int, int] | None:
-    """Return the indices of an answer's first and last token; None if a part of it was cut off.
+    """Return the indices of an answer's first and last token; None if its end was cut off.
 
     Args:
-        places: Start and end of each token in the context, from `TextTokenizer.encode_pairs`.
+        places: Start and end of each token in the context, in characters; (-1, -1) for other
+            tokens. From `TextTokenizer.encode_pairs`.
         answer: The text of the answer, and the index of its first character in the context.
     """
     text, begin = answer
@@ -90,7 +91,7 @@ def span_of(places: Sequence[tuple[int, int]], answer: tuple[str, int]) -> tuple
     return inside[0], inside[-1]
 
 
-SHARED_WORD = 2  # token type, see `with_shared_words`
+SHARED_WORD = 2  # token type of passage tokens that are in the question, too
 
 
 def with_shared_words(
@@ -99,7 +100,7 @@ def with_shared_words(
     """Return token types, with `SHARED_WORD` for each passage token that is in the question, too.
 
     This is the feature "exact match" of Chen et al. 2017 ("Reading Wikipedia to Answer Open-Domain
-    Questions", section 3.2). With little training data, it helps most.
+    Questions", section 3.2).
 
     Args:
         ids: Token ids of a question and a passage.

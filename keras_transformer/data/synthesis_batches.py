@@ -9,7 +9,8 @@ import numpy as np
 
 from keras_transformer.config import require, require_whole
 
-# Weight of a clip's last step in the loss of "stop"; other steps have 1 (Li et al. 2019, 3.7).
+# Weight of a clip's last step in the loss of "stop" (Li et al. 2019, section 3.7). Its other steps
+# have the weight 1, padding has 0.
 STOP_WEIGHT = 5.0
 
 

@@ -1,9 +1,9 @@
 """Readers of text: line files, TSV, TMX, JSON lines, Parquet, Hugging Face datasets.
 
 `read_pairs` returns a list of (source, target) pairs from any of these, and `iterate_pairs` yields
-them one by one. `iterate_texts` yields the texts of one side; `read_lines` and `iterate_lines` read
-plain lines. Text is returned unchanged; to remove unsuitable pairs, see
-`keras_transformer.data.cleaning`.
+them one by one. `iterate_texts` and `read_texts` read single texts; `iterate_lines` and
+`read_lines` read plain lines. Text is returned as it is in the file; to remove unsuitable pairs,
+see `keras_transformer.data.cleaning`.
 """
 
 from __future__ import annotations
@@ -100,11 +100,13 @@ def read_texts(path: str | Path) -> list[str]:
     The texts of a `.tsv` file are its first column, without the first line (the header).
 
     Args:
-        path: The file, see `lines.open_lines`.
+        path: The file, of any format of `lines.open_lines` but TMX; of JSON lines and Parquet, the
+            field "text" is read.
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If the file has no text, or a line cannot be read, see `iterate_lines`.
+        ValueError: If the file has no text or is a TMX file, or a line cannot be read.
+        ImportError: If the package that reads the format is not installed.
     """
     lines = list(iterate_texts(path))
     if suffix_of(path) in TSV:
@@ -124,8 +126,9 @@ def read_pairs(
 ) -> Pairs:
     """Read parallel text. The format follows from the arguments:
 
-    - two paths: two text files, or files of other formats with one side each (the field "text" of
-      JSON lines); line i of one is the translation of line i of the other;
+    - two paths: two text files, or files of other formats but TSV with one side each (the field
+      "text" of JSON lines and Parquet, the language of TMX); line i of one is the translation of
+      line i of the other;
     - one path ending in `.tsv` or `.txt`: source, tab, target; further columns are ignored, there
       is no quoting and no header;
     - one path ending in `.tmx`: the translation units that have both languages, without inline
@@ -136,8 +139,8 @@ def read_pairs(
     - one path ending in `.parquet`: columns of these names;
     - a Hugging Face `datasets.Dataset` (streamed or not) with columns of these names.
 
-    Each file may also be compressed, with the additional suffix `.gz` or `.zst`. Empty lines of TSV
-    files and blank lines of JSON lines files are skipped.
+    All files but Parquet may also be compressed, with the additional suffix `.gz` or `.zst`. Empty
+    lines of TSV files and blank lines of JSON lines files are skipped.
 
     Args:
         source: A path, or a data set.
@@ -151,8 +154,9 @@ def read_pairs(
 
     Raises:
         FileNotFoundError: If a file does not exist.
-        ValueError: If two files differ in length, there is no text at all, or a line or record is
-            malformed (the message names file and line).
+        ValueError: If two files differ in length, no pair has text on both sides, a line or record
+            is malformed (the message names file and line), or the suffix is not one of these.
+        ImportError: If the package that reads Parquet or `.zst` is not installed.
     """
     chosen = dict(source_language=source_language, target_language=target_language)
     pairs = list(iterate_pairs(source, target, **chosen))
@@ -172,15 +176,16 @@ def iterate_pairs(
 ) -> Iterator[tuple[str, str]]:
     """Yield the pairs of `read_pairs` one by one, for corpora too large for memory.
 
-    The pairs of a TMX file are kept in memory nevertheless. An empty corpus is no error here.
+    Only the pairs of a TMX file are all kept in memory. An empty corpus raises no error.
 
     Args:
         source, target, source_language, target_language: See `read_pairs`.
 
     Raises:
         FileNotFoundError: If a file does not exist.
-        ValueError: At once if the arguments are invalid; when a malformed line or record is
-            reached; at the end if two files differ in length.
+        ValueError: If the arguments are invalid; when a malformed line or record is reached; at the
+            end if two files differ in length.
+        ImportError: If the package that reads Parquet or `.zst` is not installed.
     """
     if target is not None:
         if hasattr(source, "column_names"):
@@ -276,7 +281,7 @@ def _pairs_of_dataset(dataset: Any, *languages: str) -> Iterator[tuple[str, str]
 def _pair_of_record(
     record: Any, where: str, source_language: str, target_language: str
 ) -> tuple[str, str]:
-    """Return source and target from a record, whichever accepted keys it has."""
+    """Return source and target of a record, under the keys that `read_pairs` names."""
     fields = record.get("translation", record) if isinstance(record, Mapping) else None
     if isinstance(fields, Mapping):
         for keys in ((source_language, target_language), ("source", "target")):

@@ -42,7 +42,7 @@ def read_tmx(file: BinaryIO, path: str | Path, *languages: str) -> list[tuple[st
 
 
 class _Handlers:
-    """A collector of pairs from the events of an XML parser (TMX 1.4b: body, tu, tuv, seg)."""
+    """A collector of the texts of units from the events of an XML parser (TMX 1.4b)."""
 
     def __init__(self, languages: tuple[str, ...]):
         self.wanted = languages
@@ -51,7 +51,7 @@ class _Handlers:
         self.unit: dict[str, str] = {}  # texts of the current unit, by language
         self.language = ""
         self.text: list[str] | None = None  # None outside <seg>
-        self.codes = 0  # nesting depth of inline mark-up, which is not text
+        self.codes = 0  # nesting depth of inline mark-up other than <hi>, which is not text
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "tu":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from keras_transformer.data.archives import read_zip
 
-OPEN, CLOSE, WORD = "(", ")", "XX"  # symbols of a linearized tree: "(NP", ")", and each word
+OPEN, CLOSE, WORD = "(", ")", "XX"  # symbols of a linearized tree: "(" is joined to a label
 EMPTY = "-NONE-"  # the tag of traces and other empty elements
 DEEPEST = 250  # maximum levels of a tree: the functions here recurse once per level
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})  # tags that EVALB's COLLINS.prm ignores
@@ -54,14 +54,14 @@ def read_trees(text: str) -> list[Tree]:
     """Read trees in the bracket format of the Penn Treebank's `.mrg` files.
 
     Raises:
-        ValueError: If brackets do not balance, are empty, mix words and trees, or are nested more
-            than `DEEPEST` levels deep.
+        ValueError: If brackets do not balance, hold something else than trees or one word, or are
+            nested more than `DEEPEST` levels deep.
     """
     return _trees(re.findall(r"[()]|[^\s()]+", text))
 
 
 def _trees(tokens: Sequence[str | Tree]) -> list[Tree]:
-    """Return the trees that tokens (brackets, labels, words, trees) spell."""
+    """Return the trees of a sequence of brackets, labels, words and complete trees."""
     open_: list[list] = [[]]
     for before, token in zip(["", *tokens], tokens, strict=False):
         if token == OPEN:
@@ -109,7 +109,8 @@ def simplified(tree: Tree) -> Tree | None:
     """Return the tree in the form that parsers are evaluated on; None if nothing is left.
 
     Function tags ("NP-SBJ-1" becomes "NP"), empty elements and constituents of empty elements only
-    are removed; so is a root with one child if it has no label, or the label TOP or ROOT.
+    are removed. A root without a label, or labelled TOP or ROOT, is removed if it has one child;
+    else its label becomes TOP.
     """
     if tree.is_word:
         return None if tree.label == EMPTY else tree
@@ -141,10 +142,10 @@ def linearize(tree: Tree, tags: bool = False) -> str:
 def tree_of(line: str, words: Sequence[str]) -> Tree:
     """Return the tree of a linearization and its words: the inverse of `linearize`.
 
-    Each symbol without a bracket is the tag of one word.
+    Each symbol without a bracket becomes the tag of one word, also XX.
 
     Raises:
-        ValueError: If the line is not a tree over exactly these words.
+        ValueError: If the line is not a tree over exactly these words, or is a single word.
     """
     left = list(reversed(words))
     tokens: list[str | Tree] = []
@@ -198,9 +199,9 @@ def punctuation(tree: Tree) -> list[int]:
 
 
 def right_branching(words: Sequence[str], label: str = "VP", root: str = "S") -> Tree:
-    """Return the right-branching tree, a baseline: each constituent is a word and a constituent.
+    """Return the right-branching tree, a baseline: each constituent is a word and the rest.
 
-    The last word, usually a full stop, is a child of the root.
+    The last word, usually a full stop, is a child of the root. The tags of the words are XX.
 
     Args:
         words: The words, at least one.

@@ -12,10 +12,10 @@ from keras_transformer.config import require
 class Visits:
     """The pairs of each epoch, if some occur several times or only in some epochs.
 
-    A pair with 2.3 visits occurs twice or three times. All epochs have pairs of the same lengths,
-    so that the shapes of batches can be computed once: pairs with the same lengths and visits take
-    turns from epoch to epoch. A pair that shares its lengths and visits with no other occurs
-    equally often in each epoch; with less than one visit, that may be never.
+    A pair with 2.3 visits occurs two or three times. All epochs have pairs of the same lengths, so
+    that the shapes of batches can be computed once: among the pairs with the same lengths and
+    visits, each epoch draws those that occur once more. A pair that shares its lengths and visits
+    with no other occurs equally often in each epoch; with less than one visit, that may be never.
 
     Args:
         visits: Mean number of times that each pair occurs in an epoch: (N,), at least 0.

@@ -5,11 +5,11 @@ construction and every English sentence has exactly one translation. The grammar
 distinguishes German from a word-by-word translation of English: gender and case, strong and weak
 adjectives, verb-second and verb-final order, separable verbs, the perfect with haben or sein,
 pronouns that follow the noun's gender, two-way prepositions, numbers, dates and clock times.
-`varied` writes the sentences as people type them: in lower case, several per line.
+`varied` changes some sources as people type them, for example to lower case, and joins some lines.
 
-Words and endings are data, in `lexicon.toml`. A sentence has one or two clauses: a `Clause` has a
-subject, a verb and parts, and methods that write it in English and in each German word order. A
-pattern is a function that draws a random sentence of one type; its docstring has an example.
+Words and endings are data, in `lexicon.toml`. A sentence consists of one or two clauses. A `Clause`
+has a subject, a verb and parts, and methods that write it in English and in each German word order.
+A pattern is a function that draws a random sentence of one type; its docstring has an example.
 
 Reading order: `lexicon`, `inflection`, `syntax`, `phrases`, `events`, then the patterns in
 `simple`, `questions`, `relatives` and `compound`.
@@ -39,7 +39,7 @@ def pairs(count: int, seed: int = 0) -> list[Pair]:
             larger one.
 
     Returns:
-        (English, German) tuples in random order.
+        (English, German) tuples; sentence types are mixed at random.
 
     Raises:
         ValueError: If `count` is less than 1 or more than the grammar can generate.
@@ -54,7 +54,8 @@ def splits(
 ) -> dict[str, list[Pair]]:
     """Generate training, validation and test pairs that share no English and no German sentence.
 
-    The test pairs are the first ones of `pairs`, followed by the validation pairs.
+    Of the sequence that `pairs` generates, the test pairs are the first, then come the validation
+    pairs, then the training pairs.
 
     Args:
         train: Number of training pairs, at least 1.

@@ -17,20 +17,21 @@ from keras_transformer.demo.syntax import Clause, Phrase, attached, noun_phrase,
 
 
 def ordered(draw: Events, main: Clause, lead: Pair, sub: Clause, first: float = 0.4) -> Pair:
-    """Join a main and a subordinate clause; the latter is first with the probability `first`.
+    """Join a main clause and a subordinate clause, which begins with the conjunction `lead`.
 
-    Then it counts as the first element of the German main clause. `lead` is the conjunction.
+    The subordinate clause comes first with the probability `first`. It is then the first element of
+    the German main clause, which continues with the verb.
     """
     if draw.random() >= first:
         return attached(main.main(), sub.subordinate(*lead))
-    if sub.subject == pronoun_for(main.subject):  # the noun must be in the first clause
+    if sub.subject == pronoun_for(main.subject):  # a noun must precede its pronoun
         main.subject, sub.subject = sub.subject, main.subject
     english, german = sub.subordinate(*lead)
     return main.sentence(Phrase(english + ",", german + ","))
 
 
 def reasoned(draw: Events) -> Pair:
-    """Draw a sentence with a reason or condition: Anna went home because she was tired."""
+    """Draw a sentence with because, although or if: Anna went home because she was tired."""
     leads = ("because", "weil"), ("because", "weil"), ("although", "obwohl"), ("if", "wenn")
     who, lead = draw.subject(), draw.pick(leads)
     cause = draw.reason(pronoun_for(who), lead[0])
@@ -40,7 +41,7 @@ def reasoned(draw: Events) -> Pair:
 
 
 def judged(draw: Events) -> Pair:
-    """Draw a sentence about a thing and its quality: Anna bought the lamp because it was cheap."""
+    """Draw an action and a quality of its object: Anna bought the lamp because it was cheap."""
     noun, who = draw.pick(GOODS), draw.subject()
     what = noun_phrase(draw.pick(("the", "this")), draw.suited(noun, 0.1), noun, "acc")
     lead = draw.pick((("because", "weil"), ("although", "obwohl")))

@@ -1,4 +1,4 @@
-"""Documents of the built-in grammar, with pronouns that refer to a noun of an earlier sentence.
+"""Documents of the built-in grammar, with pronouns that refer to a noun of the first sentence.
 
 An example is "Anna bought a lamp. It was cheap." The English "it" does not show whether German
 needs er, sie or es: to translate it, one must read both sentences.

@@ -38,7 +38,8 @@ class Events(Draw):
         Args:
             verb: The verb.
             who: The subject.
-            negated: Whether the clause is negated: indefinite objects get "kein".
+            negated: Whether the clause is negated: indefinite objects without a preposition get
+                "kein".
             bare: Whether objects have no determiner, see `Draw.thing`.
         """
         if not verb.governs:
@@ -46,7 +47,7 @@ class Events(Draw):
         first, last = verb.governs[0], verb.governs[-1]
         if first in ("to", "in"):
             return [self.place(verb.roles, first == "to")._replace(slot="direction")]
-        governed = last != first != "dat"  # by a preposition
+        governed = last != first != "dat"  # the object follows a preposition
         role = self.pick(verb.roles)
         if role == "PERSON":
             phrase = self.somebody(last, who)
@@ -79,9 +80,9 @@ class Events(Draw):
             modal: A modal verb, or None.
             negated: Whether the clause is negated.
             when: Kind of the time, see `Draw.time`; "": no time.
-            where: For verbs that allow it, the probability of a place; half of it is the
-                probability of a companion.
-            verb: The verb; None: one is drawn.
+            where: Probability of a place, for verbs with `places`. For most verbs that allow
+                "likes to", half of it is the probability of a companion ("with Anna").
+            verb: The verb; None: a verb of the pool is drawn.
         """
         verb = verb or self.pick(POOLS[pool or tense])
         parts = self.complements(verb, who, negated, tense == "liking")
@@ -111,7 +112,7 @@ class Events(Draw):
         return clause
 
     def happening(self, who: Phrase, negated: bool = False) -> Clause:
-        """Draw an event in some tense or with a modal verb."""
+        """Draw an event, a habit or a state, in a random tense or with a random modal verb."""
         chance = self.random()
         if chance < 0.38:
             return self.past(who, 0.6, negated=negated)
@@ -133,7 +134,12 @@ class Events(Draw):
         )
 
     def reason(self, who: Phrase, lead: str) -> Clause:
-        """Draw a state of somebody or of the weather, for a clause with the conjunction `lead`."""
+        """Draw a reason or condition: a state, the weather, or with "because" a wish or duty.
+
+        Args:
+            who: The subject, unless the clause is about the weather.
+            lead: The English conjunction: "because", "although" or "if".
+        """
         chance, tense = self.random(), "present" if lead == "if" else "past"
         if chance < 0.45:
             return state(who, self.pick(WORDS["states"][: 3 if lead == "although" else 6]), tense)

@@ -28,7 +28,7 @@ def possessive(english_row: str, german_row: str) -> Determiner:
 
 
 def of_name(person: str) -> Determiner:
-    """Return the determiner of a name: Anna's, Annas; the German one has no endings."""
+    """Return a name as a possessive determiner: Anna's, Annas; the German form has no endings."""
     return Determiner(f"{person}'s", f"{person}'s", f"{person}s", "bare")
 
 
@@ -56,7 +56,7 @@ def decline(
 
 
 def decline_noun(noun: Noun, case: str, plural: bool = False) -> str:
-    """Return a noun in a case: genitive -s or -es, dative plural -n, and weak nouns."""
+    """Return the German noun in a case: with -s, -es or -n, or the plural form for a weak noun."""
     if plural:
         add_n = case == "dat" and not noun.german_plural.endswith(("n", "s"))
         return noun.german_plural + "n" * add_n

@@ -12,8 +12,8 @@ class Noun(NamedTuple):
     """A noun: singular and plural in both languages ("" if there is none), gender m, f or n.
 
     `kind` selects the adjectives, and `roles` the verbs and patterns that take the noun. `sex` is
-    the row of the English pronouns. `weak` marks the n-declension. `at` has the prepositions of a
-    place: English, German, and German for a direction.
+    the row of the English pronouns: "he", "she" or "it". `weak` marks the n-declension. `at` has
+    the prepositions of a place: English, German, and German for a direction.
     """
 
     english: str
@@ -63,7 +63,11 @@ class Verb(NamedTuple):
 
 
 class Modal(NamedTuple):
-    """A modal: English base, -s, past, further words, kind (aux, do, be); German finite forms."""
+    """A modal verb: English base, -s and past; German finite forms.
+
+    `kind` is the auxiliary of English questions: "aux" (the modal itself), "do" or "be". `rest` are
+    English words before the infinitive, such as "to" of "want to".
+    """
 
     english: Sequence[str]
     kind: str
@@ -73,7 +77,10 @@ class Modal(NamedTuple):
 
 
 class Determiner(NamedTuple):
-    """A determiner: English singular and plural, German stem, German declension pattern."""
+    """A determiner: English singular and plural, German stem, German declension pattern.
+
+    `definite` decides where an object stands in a German clause, see `slots` in `lexicon.toml`.
+    """
 
     english: str
     plural: str

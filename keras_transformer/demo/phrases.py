@@ -21,7 +21,7 @@ NOUNS = lexicon.NOUNS_BY_ROLE
 PEOPLE, KIN, GOODS = NOUNS["person"], NOUNS["kin"] + NOUNS["folks"], NOUNS["goods"]
 NAMES = WORDS["women"] + WORDS["men"]
 SPEAKERS = [possessive(row, row) for row in ("I", "you", "we")]
-# Roles of nouns without possessors.
+# Roles of nouns that get no possessor.
 NOBODYS = {"beast", "hear", "attend", "draw", "wait", "sing", "tell"}
 PATIENCE = 10_000  # number of draws without a new result after which a rule counts as exhausted
 MINUTES = (0, 0, 0, 15, 30, 30, 45, 5, 10, 20, 40, 50, 55)
@@ -34,7 +34,7 @@ def named(name: str) -> Phrase:
 
 
 def contract(preposition: str, phrase: str) -> str:
-    """Return a German preposition and a phrase, contracted: in dem Garten becomes im Garten."""
+    """Return a German preposition and a phrase, contracted if possible: im Garten (in dem)."""
     article, _, rest = phrase.partition(" ")
     words = f"{preposition} {article}"
     return f"{WORDS['contractions'].get(words, words)} {rest}".rstrip()
@@ -76,7 +76,7 @@ class Draw(Random):
     """A random number generator that draws phrases."""
 
     def pick(self, choices: Sequence) -> Any:
-        """Draw one of the choices; faster than `choice`, and equal in all Python versions."""
+        """Draw one of the choices; unlike `choice`, the same in all Python versions."""
         return choices[int(self.random() * len(choices))]
 
     def whole(self, least: int, most: int) -> int:
@@ -99,7 +99,7 @@ class Draw(Random):
         return noun_phrase("the", self.suited(noun, 0.2), noun, case, plural)
 
     def owning(self, owner: Phrase | None) -> Determiner:
-        """Draw a possessive determiner, mostly that of the subject `owner` (his: sein or ihr)."""
+        """Draw a possessive determiner: mostly that of `owner`, else my, our, Anna's and others."""
         chance = self.random()
         if owner and chance < 0.6:
             return possessive(owner.english_row, owner.german_row)
@@ -156,7 +156,7 @@ class Draw(Random):
     def thing(
         self, role: str, case: str, owner: Phrase, negated: bool = False, bare: bool = False
     ) -> Phrase:
-        """Draw a noun as an object, with a determiner such as the, a, my, this, twelve or many.
+        """Draw a noun as an object, with a determiner such as the, a, my, this, twelve, or without.
 
         Args:
             role: Role of the noun.
@@ -213,8 +213,8 @@ class Draw(Random):
 
         Args:
             case: "dat" for a place, "acc" for a direction.
-            about: The noun whose position it is; the thing is another one.
-            wall: Whether the position is on a wall.
+            about: The noun whose position it is; the position is relative to another noun.
+            wall: Whether the position is on a wall, for things that hang.
         """
         english, german, name = ("on", "an", "wall") if wall else self.pick(WORDS["spots"])
         while name == about.english:

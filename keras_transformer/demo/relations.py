@@ -41,7 +41,7 @@ def linked_pairs(relation: str, count: int, seed: int = 0) -> list[Linked]:
     Args:
         relation: "separable prefix": the prefix at the end of a German clause depends on its verb
             (Eva ruft Paul an: "an" on "ruft"; in English, only "calls"). "antecedent": the pronoun
-            it, er, sie or es depends on the noun that it stands for (the lamp ... it).
+            it, er, sie, es or ihn depends on its noun (the lamp ... it).
         count: Number of sentences, at least 1.
         seed: Seed of the sample.
 

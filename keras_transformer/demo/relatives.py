@@ -9,7 +9,7 @@ from keras_transformer.demo.phrases import GOODS, PEOPLE
 from keras_transformer.demo.syntax import BE, Clause, Phrase, attached, join, noun_phrase, state
 
 TRANSITIVE = [verb for verb in DYNAMIC if verb.governs == ["acc"]]
-USES = {  # for each noun, the verbs that take it as an object
+USES = {  # for each noun of GOODS, the transitive verbs that take it as an object
     noun.english: [verb for verb in TRANSITIVE if {*verb.roles} & {*noun.roles}] for noun in GOODS
 }
 MACHINES = [noun for noun in GOODS if noun.kind == "machine"]
@@ -44,7 +44,7 @@ def with_relative(head: Phrase, relative: Pair) -> Phrase:
 
 
 def person_related(draw: Events) -> Pair:
-    """Draw a sentence about a person: The man who lives in Berlin called his sister."""
+    """Draw a sentence or question: The man who lives in Berlin called his sister."""
     noun, plural, chance = draw.pick(PEOPLE), draw.random() < 0.1, draw.random()
     head = noun_phrase("the", draw.suited(noun, 0.2), noun, "nom", plural)
     relative = relative_clause(draw, head)
@@ -69,7 +69,7 @@ def used(draw: Events, noun: Noun, who: Phrase, phrase: Phrase | None = None) ->
 
 
 def thing_related(draw: Events) -> Pair:
-    """Draw a sentence about a thing: The coat that Anna bought is expensive."""
+    """Draw a sentence or question: The coat that Anna bought is expensive."""
     noun, chance = draw.pick(GOODS), draw.random()
     plural = bool(noun.english_plural) and draw.random() < 0.2
     head = noun_phrase("the", draw.suited(noun, 0.2), noun, "nom", plural)

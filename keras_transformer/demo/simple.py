@@ -29,7 +29,7 @@ def question_or_statement(draw: Events, clause: Clause, questions: float = 0.25)
 
 
 def statement(draw: Events, clause: Clause) -> Pair:
-    """Return a clause as a statement, sometimes with a time or place before the German verb."""
+    """Return a clause as a statement, sometimes with a time or place as its first phrase."""
     movable = [part for part in clause.parts if part.slot in ("time", "place")]
     if movable and not clause.negated and draw.random() < 0.4:
         clause.parts.remove(movable[-1])
@@ -113,7 +113,7 @@ def priced(draw: Events, what: Phrase, only: Pair = ("", "")) -> Clause:
 
 
 def located(draw: Events) -> Pair:
-    """Draw a sentence about the position of a thing: The key is on the table."""
+    """Draw a sentence about where a thing is, or where somebody put it: The key is on the table."""
     role, lies, lay = draw.pick(POSTURES)
     noun, chance, who = draw.pick(NOUNS[role]), draw.random(), draw.subject()
     plural, adjective = bool(noun.english_plural) and draw.random() < 0.25, draw.suited(noun, 0.2)

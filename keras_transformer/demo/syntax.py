@@ -16,12 +16,12 @@ from keras_transformer.demo.lexicon import WORDS, Adjective, Determiner, Modal, 
 
 
 class Phrase(NamedTuple):
-    """A constituent of a clause: an object, a subject, a time, a place.
+    """A constituent of a clause, such as an object, a subject, a time or a place.
 
     Args:
         english: English words.
         german: German words.
-        slot: Position in a German clause, one of SLOTS; "": none, for question words.
+        slot: Position in a German clause, one of SLOTS; "": no position, for question words.
         english_row: Row of PRONOUNS that English words agree with; "" if the phrase is not nominal.
         german_row: The same for German. The rows differ if the genders do: the hat is "it" in
             English, but der Hut is "er".
@@ -115,6 +115,7 @@ class Clause:
     The tense is present, progressive, liking, past or pluperfect. The English past becomes the
     German perfect, except for verbs with a preterite (was: war). The progressive becomes the
     German present with gerade; "likes to" (liking) becomes the German present with gern.
+    `frequency` is an adverb in English and German, such as ("often", "oft"), or None.
     """
 
     subject: Phrase
@@ -152,7 +153,7 @@ class Clause:
         return "", join(past if in_past else third if person == 2 else base, rest)
 
     def english_parts(self, verb: str) -> list[str]:
-        """Return the English verb words and the parts after them.
+        """Return the English adverb of frequency, if any, the verb words and the parts.
 
         A particle precedes a noun, but follows a pronoun: turn on the lamp, turn it on.
         """
@@ -200,7 +201,8 @@ class Clause:
     def german_field(self, subject_first: bool = False) -> list[str]:
         """Return the German subject and parts in order.
 
-        The pronoun sich follows the subject if this is a pronoun, else precedes it: weil sich Anna.
+        The reflexive pronoun precedes the subject (weil sich Anna), unless the subject is a pronoun
+        or `subject_first` is set.
         """
         reflexive, middle = self.german_parts()
         if self.subject.slot == "pronoun" or subject_first:
@@ -208,7 +210,9 @@ class Clause:
         return [reflexive, self.subject.german, *middle]
 
     def main(self, front: Phrase | None = None, question: bool = False) -> Pair:
-        """Return a main clause without a final mark; German is verb-second, questions verb-first.
+        """Return a main clause without a final mark.
+
+        The German verb is second; in a question without `front`, it is first.
 
         Args:
             front: Phrase to put first; None: the subject is first.
@@ -253,7 +257,7 @@ class Clause:
 
 
 def state(who: Phrase, predicate: Sequence[str], tense: str = "present") -> Clause:
-    """Return a clause with to be and a predicate, which has English and German words."""
+    """Return a clause with the verb be (sein) and a predicate, given in English and German."""
     return Clause(who, BE, [Phrase(predicate[0], predicate[1], "predicate")], tense)
 
 

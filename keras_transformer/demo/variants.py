@@ -1,7 +1,7 @@
 """`varied`: variants of the sentences of the built-in grammar, as people type them.
 
-They are in lower case, with a space before punctuation, without the final mark, or several per
-line.
+Some sources are in lower case, have a space before punctuation or lack the final mark. Some lines
+hold several sentences.
 """
 
 from __future__ import annotations
