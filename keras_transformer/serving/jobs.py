@@ -31,7 +31,7 @@ class Judge(_OfPairs):
     def search(
         self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
     ) -> list[float | None]:
-        """Return the quality of each pair, in [0, 1], or None."""
+        """Return the quality of each pair, in [0, 1]; None: it cannot be estimated."""
         return self.handler.estimate(pairs)
 
 
