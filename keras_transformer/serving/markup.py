@@ -207,7 +207,7 @@ def placed(
     tags: list[tuple[int, str]] = []  # (position in the translation, tag), in output order
 
     def ranges(nodes, low, high):
-        """Return the range of words in [low, high) inside each tag; for a point, an empty range."""
+        """Yield the range of words in [low, high) inside each tag; for a point, an empty range."""
         known: dict[Span, Span] = {}  # many tags may be inside the same word
         uses: list[Span] = []
         for node in nodes:
