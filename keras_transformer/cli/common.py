@@ -195,7 +195,7 @@ def directed(
 
 
 def write_utf8() -> None:
-    """Let stdout write UTF-8, with "\\n" at the end of lines, on every system."""
+    """Let stdout write UTF-8, with LF at the end of lines, on every system."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
 

@@ -118,7 +118,7 @@ async def translate_html(
     blocks = [block for document in documents for block in document if block.text]
     plain = [block.text for block in blocks]
     split, items, costs = await workers.run(_split, plain, language, handlers[0], batcher)
-    # Sentences with tags need word alignments. Those of two handlers are composed.
+    # Sentences with tags need word alignments. The alignments of two handlers are composed.
     texts = [sentence for split_text in split for sentence in split_text.texts]
     steps = [texts]
     for handler in handlers:

@@ -1,4 +1,4 @@
-"""White space in HTML: outside `pre`, a run of it becomes one space or none (CSS Text 3, 4.1)."""
+"""White space in HTML: outside `pre`, a run becomes one space or is removed (CSS Text 3, 4.1)."""
 
 from __future__ import annotations
 

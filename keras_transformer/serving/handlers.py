@@ -114,8 +114,8 @@ class TranslatorHandler:
         """Align pairs of a sentence and its translation, word by word.
 
         Returns:
-            For each pair, the index of the source word of each word of the translation, or None
-            for a word without one; None for a pair that the model cannot align.
+            For each pair, a list with the index of the source word of each word of the translation
+            (None: the word is not aligned); None for a pair that the model cannot align.
         """
         return [self._links(source, target) for source, target in pairs]
 
@@ -178,7 +178,7 @@ class ExportedHandler:
     """
 
     can_attend = can_estimate = False
-    max_length = None  # a SavedModel does not store it
+    max_length = None  # not known of an exported model
 
     def __init__(self, exported: SavedModelEngine | OnnxEngine, **options: Any):
         self._exported = exported

@@ -38,7 +38,7 @@ async def ready(request: Request) -> dict[str, str]:
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
-    """Return metrics for Prometheus; a server with API keys requires one here, too."""
+    """Return metrics for Prometheus; if the server has API keys, a request must send one."""
     request.app.state.guard.check(request)
     return PlainTextResponse(request.app.state.service.metrics.text())
 

@@ -266,7 +266,7 @@ class Batcher:
                 _finish(job.future.set_result, job.found[0] if job.alone else job.found)
 
     def _fit_files(self, tokens, seconds):
-        """Adapt the size of batches of files to the time that one took."""
+        """Adapt the size of batches of files to the time that this batch took."""
         most = self._most_of_files
         if seconds > LONGEST:
             self._most_of_files = max(most // 2, self.tokens_per_batch // 16, 1)

@@ -156,7 +156,7 @@ class Replicas:
 
     def _start(self, number):
         """Start the process of a replica with its share of the cores and its device."""
-        # Without Keras here, the process chooses its backend as this one would.
+        # If Keras is not loaded here, the new process chooses its backend by itself.
         keras = sys.modules.get("keras")
         variables = {"KERAS_BACKEND": keras.config.backend()} if keras else {}
         device = self.devices and self.devices[number]
@@ -207,7 +207,10 @@ class Replicas:
             self._stop(replica)
 
     def _replace(self, number, old, fresh):
-        """Replace a replica by a loaded one, unless `old` is already gone; stop the unused one."""
+        """Replace a replica by a loaded one, and stop the replaced one.
+
+        If `old` is given but is not in place any more, stop the loaded one instead.
+        """
         with self._changed:
             current = self._places[number]
             if self._closed.is_set() or old not in (None, current):

@@ -40,7 +40,9 @@ class _Text:
 
 
 def read(content: bytes) -> tuple[list[str], list[str]]:
-    """Return the HTML of each text, in one line, with numbered tags; and an empty list.
+    """Return the HTML of each text, in one line, with numbered tags.
+
+    The second value, the names of parts that are left out, is an empty list.
 
     Raises:
         ValueError: If there are no subtitles, or the content is not UTF-8.
