@@ -60,7 +60,8 @@ def back_translate(
     """Translate monolingual text back into the source language, as training text.
 
     FOLDER is a translator in the reverse direction. The source of each pair is a sampled
-    translation with a tag before it; the target is a line of the input (Caswell et al. 2019).
+    translation with a tag before it; the target is a line of the input (Caswell et al. 2019). An
+    empty line, or one with an empty translation, gives no pair.
 
     \b
     Example, for a translator from English to German:
@@ -113,7 +114,7 @@ def distill(
     text_field: TextField = None,
     **options: Any,
 ) -> None:
-    """Translate training text with a teacher, to train a student with.
+    """Translate training text with a teacher, to train a student on the translations.
 
     Write each line with its translation, or with several (Kim and Rush 2016).
 
@@ -146,7 +147,7 @@ def distill(
 
 
 def _check_language(name: str, path: Path, translator: Any) -> None:
-    """Refuse a file that is named after the language that the translator writes."""
+    """Refuse a file whose name ends in the target language of the translator, as in news.de."""
     code = path.name.removesuffix(".gz").rpartition(".")[2]
     if code == translator.target_language != translator.source_language:
         raise ValueError(
@@ -163,7 +164,7 @@ def _write(
     text_field: str | None,
     chunk_size: int,
 ) -> None:
-    """Write the pairs of each chunk of lines; resume after the chunks that are written already."""
+    """Write the pairs of each chunk of lines; skip the chunks that an earlier run has written."""
     from keras_transformer.data.resumable import write_in_chunks
 
     run |= {"text_field": text_field} if text_field is not None else {}

@@ -25,8 +25,8 @@ def calibrate(
     source: Annotated[
         Path,
         typer.Option(
-            help="Text that the translator was not trained on, one text per line; or a .tsv, .tmx "
-            "or .jsonl file with both sides."
+            help="Text that the translator was not trained on, one text per line; or a .tsv, .tmx, "
+            ".jsonl or .parquet file with both sides."
         ),
     ],
     reference: Annotated[

@@ -25,7 +25,7 @@ SKIPPABLE = (
     *("identical", "too_long", "length_ratio", "duplicate"),
     *("encoding", "letters", "numbers", "question", "script", "language"),
 )
-Row = tuple[str, str, str | None]  # source, target, reason
+Row = tuple[str, str, str | None]  # source, target, reason why it is dropped; None: it is kept
 
 
 def clean(
@@ -34,8 +34,8 @@ def clean(
         typer.Option(
             "--input",
             "-i",
-            help="Parallel text: two files, source and target; or one .tsv, .tmx or .jsonl. May "
-            "be .gz.",
+            help="Parallel text: two files, source and target; or one .tsv, .tmx, .jsonl or "
+            ".parquet. May be .gz or .zst.",
         ),
     ],
     outputs: Annotated[
@@ -163,7 +163,7 @@ def _filters(
     near_duplicates: float | None,
     skip: list[str],
 ) -> list[Callable[[str, str], str | None]]:
-    """Return the filters, the quick ones first."""
+    """Return the filters without those in `skip`, the quick ones first."""
     from keras_transformer.data.character_filters import CHARACTER_FILTERS, unwritable
     from keras_transformer.data.cleaning import DuplicateFilter, LengthFilter
     from keras_transformer.data.near_duplicates import NearDuplicateFilter
@@ -223,9 +223,9 @@ def _best(rows: Iterable[Row], score: Callable, keep: float, spool: TextIO) -> I
     Rows that a filter dropped are yielded first. The scored ones follow, in their order.
 
     Args:
-        rows: (source, target, reason or None).
+        rows: The rows, with the reasons of the filters.
         score: Function from pairs to scores.
-        keep: Share of the scored pairs that have no reason in the end, above 0 and at most 1.
+        keep: Share of the scored pairs that are kept, above 0 and at most 1.
         spool: Empty file, for the pairs while they are scored.
     """
     import numpy as np
@@ -259,9 +259,8 @@ class _Files(contextlib.ExitStack):
     """The files to write, under temporary names.
 
     Args:
-        paths: Temporary paths of the files for kept pairs, and of the one for dropped pairs, if
-            any.
-        num_outputs: How many of them are for kept pairs, 1 or 2.
+        paths: Temporary paths of the files for kept pairs, then of that for dropped pairs, if any.
+        num_outputs: Number of files for kept pairs, 1 or 2.
     """
 
     def __init__(self, paths: list[Path], num_outputs: int):
@@ -277,7 +276,7 @@ class _Files(contextlib.ExitStack):
             file.write(f"{line}\n")
 
     def drop(self, *row: str) -> None:
-        """Write reason, source and target, if they are asked for."""
+        """Write reason, source and target of a dropped pair, if there is a file for these."""
         for file in self._dropped:
             file.write("\t".join(row) + "\n")
 
@@ -291,7 +290,7 @@ def _open(path: Path, mode: Literal["w", "w+"] = "w") -> TextIO:
 
 @contextlib.contextmanager
 def _replacing(paths: list[Path], num_outputs: int) -> Iterator[_Files]:
-    """Yield the files; once all are complete, each replaces its path; after an error, none."""
+    """Yield the files. Once all are complete, they replace `paths`; after an error, none does."""
     with contextlib.ExitStack() as moves:
         temporary = [moves.enter_context(replacing(path)) for path in paths]
         with _Files(temporary, num_outputs) as files:

@@ -1,4 +1,4 @@
-"""Shared parts of the commands: errors, common options, reading and writing lines.
+"""Shared parts of the commands: errors, common options, output and progress.
 
 The modules of the command line import no framework, and no module of the library that imports one.
 Each command imports what it needs in its body, so that `--help` and completion take 0.1 s, not 6 s.
@@ -40,7 +40,7 @@ class Commands(TyperGroup):
         try:
             with memory_errors():
                 return super().invoke(context)
-        except BrokenPipeError:  # the reader of stdout has closed it, as `head` does: no error
+        except BrokenPipeError:  # not an error: a program such as `head` has closed our stdout
             raise
         except BAD_INPUT as error:
             if context.params["debug"]:
@@ -164,7 +164,7 @@ def loaded(folder: Path, others: list[Path] | None, **loading: Any) -> Any:
 
     Args:
         folder: Folder of a saved translator.
-        others: Folders of further ones; None: there are none.
+        others: Folders of the other translators of an ensemble; None or empty: no ensemble.
         loading: Further arguments of `Translator.load`.
     """
     from keras_transformer.translate.translator import Translator
@@ -184,7 +184,8 @@ def directed(
 
     Args:
         folder: Folder of a saved translator.
-        source, target: Language codes, used if the folder names no languages or has many.
+        source, target: Language codes, used if the folder names no target language, or if the
+            model is multilingual.
         precision: See `Translator.load`.
     """
     translator = loaded(folder, None, precision=precision)
@@ -194,14 +195,14 @@ def directed(
 
 
 def write_utf8() -> None:
-    """Let stdout write UTF-8, and lines that end in a newline, on every system."""
+    """Let stdout write UTF-8, with LF at the end of lines, on every system."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
 
 
 @contextlib.contextmanager
 def opened(path: Path | None) -> Iterator[TextIO]:
-    """Yield a file to write to: stdout, or a file that replaces `path` once it is complete."""
+    """Yield a file to write to: a file that replaces `path` once it is complete; None: stdout."""
     if path is None:
         write_utf8()
         yield sys.stdout
@@ -234,8 +235,8 @@ def answer_lines(
     Args:
         input_file: File that the lines are from; None: stdin.
         output_file: File to write; None: stdout.
-        answers: Function from a chunk of lines to the lines to write.
-        lines: Texts of the file, see `reading.read_lines`, or other values made of them.
+        answers: Function from a chunk of `lines` to the lines to write.
+        lines: Texts of the file, see `reading.read_lines`, or other values made from these.
         chunk_size: Number of lines of a chunk; None: 1 for typed input, else `CHUNK`.
     """
     check_output(input_file, output_file)

@@ -33,9 +33,9 @@ def compare(
 ) -> None:
     """Test whether the translations of each file are better than those of the first.
 
-    Print BLEU and chrF of each with the half width of the 95 % confidence interval, if the test has
-    one, and the p-value: the probability of a difference as large as this if both were equally
-    good; then sacreBLEU's signatures.
+    Print BLEU and chrF of each, with the half width of its 95 % confidence interval (bootstrap
+    only) and, except for the first, the p-value: the probability of a difference as large as this
+    if both were equally good. Then print sacreBLEU's signatures.
 
     \b
     Example:

@@ -50,14 +50,14 @@ def import_(
 
     Marian (OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400
     become translators, to run, train further or export. GPT-2, LLaMA (also SmolLM), Mistral, Qwen,
-    Phi-3, GLM-4 and Gemma load in `generate`, Whisper in `transcribe`, ViT and DeiT in `see`. BERT
-    and its variants (RoBERTa, MPNet, ...), DeBERTa and ESM-2 are starting points for fine-tuning;
-    `info` names the command that runs a fine-tuned one. A folder of sentence-transformers keeps its
-    pooling, prompts and other settings for `embed`; a cross-encoder, with one label, is for `rank`.
-    A folder of CTranslate2 (`model.bin`) becomes a transcriber or translator again, of any
-    quantization. A GGUF file of a language model, also a quantized one, loads in `generate` and
-    `chat`. A model of Marian (`model.npz`, with its `decoder.yml` and vocabularies beside it)
-    becomes a translator that searches like Marian.
+    Phi-3, GLM-4, Hunyuan and Gemma load in `generate`, Whisper in `transcribe`, ViT and DeiT in
+    `see`. BERT and its variants (RoBERTa, MPNet, ...), DeBERTa and ESM-2 are starting points for
+    fine-tuning; `info` names the command that runs a fine-tuned one. A folder of
+    sentence-transformers keeps its pooling, prompts and other settings for `embed`; a cross-encoder
+    with one label is for `rank`. A folder of CTranslate2 (`model.bin`), of any quantization,
+    becomes a transcriber or a translator. A GGUF file of a language model, also a quantized one,
+    loads in `generate` and `chat`. A model of Marian (`model.npz`, with its `decoder.yml` and
+    vocabularies beside it) becomes a translator that searches like Marian.
 
     \b
     Examples:
@@ -154,8 +154,8 @@ def export(
     TensorFlow Serving looks for it; any process with tensorflow and tensorflow-text can load it,
     without keras-transformer. The export needs both packages, whatever backend trained the model.
     Language models are exported to the formats hugging-face and gguf.
-    The search options are fixed in a SavedModel. The formats hugging-face, marian and gguf have the
-    model's own as defaults; programs that run the others choose them.
+    The search options are fixed in a SavedModel. The formats hugging-face, marian and gguf store
+    the model's own as defaults. With ctranslate2 and onnx, the program that runs them chooses.
 
     \b
     Examples:
@@ -270,8 +270,8 @@ def info(
     """Describe a saved model: a translator, language model, classifier, transcriber ...
 
     Show its task, the object and the command that use it, languages or labels, sizes, precision,
-    tokenizer and measured quality, and the installed versions. For a checkpoint, an exported model
-    and some others, show one sentence.
+    tokenizer and measured quality, and the installed versions. For another folder, such as a
+    checkpoint or an exported model, show one sentence.
 
     \b
     Example:

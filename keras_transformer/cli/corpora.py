@@ -87,7 +87,7 @@ def finish(run: Callable[..., Any], **arguments: Any) -> None:
 
 @contextmanager
 def _shown() -> Iterator[Callable[[Any], None]]:
-    """Yield the function that shows a job's state: one changing line; in a log, one a minute."""
+    """Yield a function that shows a job's state: in a terminal one line, else a line a minute."""
     if not sys.stderr.isatty():
         last = time.monotonic()
 

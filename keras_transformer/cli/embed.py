@@ -56,10 +56,11 @@ def embed(
 
     Vectors of a model that compares them by dot product or distance are not scaled. Write one line
     for each line read: the numbers of its vector, with spaces between them. With --json, write the
-    text and its vector; with --output x.npy, one float32 array of all vectors. With --similar-to,
-    write for each line read the lines of FILE that are most similar, best first, with tabs between
-    them; with --json also their scores. The model's prompts for queries and documents are then
-    used, if it has them.
+    text and its vector; with --output x.npy, one float32 array of all vectors.
+
+    With --similar-to, write for each line read the lines of FILE that are most similar, best first,
+    with tabs between them; with --json also their scores. If the model has prompts for queries and
+    documents, they are used.
 
     \b
     Examples:

@@ -30,8 +30,8 @@ def evaluate(
     source: Annotated[
         Path | None,
         typer.Option(
-            help="Text to translate, one text per line; or a .tsv, .tmx or .jsonl file with both "
-            "sides."
+            help="Text to translate, one text per line; or a .tsv, .tmx, .jsonl or .parquet file "
+            "with both sides."
         ),
     ] = None,
     reference: Annotated[
@@ -79,7 +79,7 @@ def evaluate(
     """Measure quality and speed on a test set.
 
     Print a table of BLEU, chrF, TER, exact match, perplexity, time and tokens per second, and save
-    it in the folder's metrics.json under the name of the test set; that of an ensemble is only
+    it in the folder's metrics.json under the name of the test set. The table of an ensemble is only
     printed.
 
     \b

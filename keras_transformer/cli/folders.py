@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 
-class SavedFolder(type(Path())):  # type: ignore[misc]  # Python 3.11 has no subclasses of Path
+class SavedFolder(type(Path())):  # type: ignore[misc]  # Python 3.11 cannot subclass Path itself
     """A folder that a command loads a model from, as the command line names it."""
 
 
@@ -18,8 +18,8 @@ def saved(what: str) -> dict[str, Any]:
     Args:
         what: The kind of model with an article, such as "A saved translator".
     """
-    text = f"{what}, by folder or by name, such as tatoeba; or a GGUF file, a folder or a name of "
-    text += "Hugging Face's hub, imported once into a cache."
+    text = f"{what}, by folder or by name, such as tatoeba; or a GGUF file, a folder in Hugging "
+    text += "Face's layout or a name on its hub, imported once into a cache."
     return dict(parser=SavedFolder, metavar="FOLDER", help=text)
 
 
@@ -31,7 +31,7 @@ def saved_argument(what: str) -> Any:
 def loadable(folder: str | Path) -> Path:
     """Return the folder to load a model from: the given one, or the import of a checkpoint.
 
-    A line on stderr says where an import is written.
+    Before a new import, a line is written to stderr.
 
     Args:
         folder: Folder of a saved or an exported model, or its name, see `system.named_models`; or

@@ -18,7 +18,7 @@ def launch(
     ],
     processes: Annotated[int, typer.Option(min=1, help="Number of processes on this host.")],
 ) -> None:
-    """Train in several processes on this host, one for each GPU.
+    """Run a command in several processes on this host, to train on one GPU each.
 
     Each process has the variables KERAS_DISTRIBUTION_PROCESS_ID, KERAS_DISTRIBUTION_NUM_PROCESSES
     and KERAS_DISTRIBUTION_JOB_ADDRESSES. On several hosts, torchrun, Ray Train, Slurm or Kubernetes

@@ -54,7 +54,8 @@ Output = Annotated[Path, typer.Option("--output", "-o", help="The .png or .svg f
 Source = Annotated[
     Path,
     typer.Option(
-        help="Text to translate, one text per line; or a .tsv, .tmx or .jsonl file with both sides."
+        help="Text to translate, one text per line; or a .tsv, .tmx, .jsonl or .parquet file with "
+        "both sides."
     ),
 ]
 Reference = Annotated[
@@ -241,7 +242,8 @@ def plot_reliability(
     calibrated: Annotated[
         bool,
         typer.Option(
-            "--calibrated", help="Draw the quality that `calibrate` learnt to estimate instead."
+            "--calibrated",
+            help="In place of the confidence, use the quality that `calibrate` estimates from it.",
         ),
     ] = False,
     precision: Precision = None,

@@ -20,11 +20,11 @@ def plot_attention_heads(
 ) -> None:
     """Rank attention heads by the words they attend to, and draw the accuracy of all heads.
 
-    The words are known exactly in sentences of the built-in grammar: the next and the previous
-    word, the verb of a separable prefix, the antecedent of a pronoun. The model must translate
+    The words are known exactly in sentences of the built-in grammar: the previous, the same and the
+    next word, the verb of a separable prefix, the antecedent of a pronoun. The model must translate
     English to German and know these words. The table shows the best head of each relation, its
-    accuracy (how often its highest weight is on the right word), and two baselines: a fixed
-    distance in words, and chance.
+    accuracy (how often its highest weight is on the right word), its mean weight there, and two
+    baselines: a fixed distance in words, and chance.
 
     \b
     Example:

@@ -18,9 +18,8 @@ TextField = Annotated[
         'or a language of TMX.  [default: "text", the first column, the source language]'
     ),
 ]
-TEXT_FILE = (
-    "File of texts: one per line, TSV, JSON lines, TMX or Parquet; may be .gz or .zst"  # of --input
-)
+# Help of the options `--input`.
+TEXT_FILE = "File of texts: one per line, TSV, JSON lines, TMX or Parquet; may be .gz or .zst"
 
 
 def read_lines(
@@ -86,7 +85,7 @@ def read_sides(translator: Any, source: Path, reference: Path | None) -> list[li
     """Return the sources and the references of a test set.
 
     Args:
-        translator: The translator; its languages select the texts of a .tmx or .jsonl file.
+        translator: The translator; its languages select the texts of a file with both sides.
         source, reference: Files, see `text_files.read_pairs`.
 
     Raises:

@@ -28,8 +28,8 @@ def report(
     source: Annotated[
         Path,
         typer.Option(
-            help="Text to translate, one text per line; or a .tsv, .tmx or .jsonl file with both "
-            "sides."
+            help="Text to translate, one text per line; or a .tsv, .tmx, .jsonl or .parquet file "
+            "with both sides."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .html file to write.")],
@@ -51,9 +51,9 @@ def report(
     """Write a report of a translator's errors on a test set, as one HTML file.
 
     It has the scores with confidence intervals, the distribution of the sentences' scores, quality
-    by length, signs of errors such as repeated words or lost numbers, and the sentences of the
-    lowest chrF with the words that differ from the reference and the attention. The file loads
-    nothing from elsewhere.
+    by length, signs of errors such as repeated words or lost numbers, and the sentences with the
+    lowest chrF: each with the words that differ from the reference, and its attention. The file
+    loads nothing from elsewhere.
 
     \b
     Examples:

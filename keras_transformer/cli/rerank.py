@@ -54,9 +54,9 @@ def reranker(
 
     Args:
         translator: The translator.
-        weights: Texts `NAME=NUMBER`; None: none.
-        reverse: Folder of a translator of the other direction; None: none.
-        language_model: Folder of a language model; None: none.
+        weights: Texts `NAME=NUMBER`; None: the defaults of `Reranker`.
+        reverse: Folder of a translator of the other direction; None: no such translator.
+        language_model: Folder of a language model; None: no such model.
         precision: Precision of both models.
 
     Raises:
@@ -84,8 +84,8 @@ def tune_reranking(
     source: Annotated[
         Path,
         typer.Option(
-            help="Text of a validation set, one text per line; or a .tsv, .tmx or .jsonl file with "
-            "both sides."
+            help="Text of a validation set, one text per line; or a .tsv, .tmx, .jsonl or .parquet "
+            "file with both sides."
         ),
     ],
     reference: Annotated[

@@ -33,7 +33,8 @@ def see(
     file, with tabs between them. With --json, write the name and all labels, best first.
     If an image may have any number of labels, write all above the threshold; for a regression,
     each label and its value.
-    An image encoder (a ViT without a classifier) writes each image's vector, scaled to norm 1:
+
+    For an image encoder (a ViT without a classifier), write each image's vector, scaled to norm 1:
     numbers separated by spaces.
 
     \b

@@ -25,9 +25,9 @@ def serve(
         list[str] | None,
         typer.Argument(
             metavar="[MODEL]...",
-            help="Folder or name of a saved model of any task; or of a SavedModel, which needs its "
-            "languages: en-de=FOLDER; or a folder or a name of Hugging Face's hub, imported once "
-            f"into a cache.  [default: {DEFAULT}]",
+            help="Folder or name of a saved model; or folder of an exported translator, which "
+            "needs its languages: en-de=FOLDER; or a GGUF file, a folder in Hugging Face's layout "
+            f"or a name on its hub, imported once into a cache.  [default: {DEFAULT}]",
         ),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
@@ -86,7 +86,7 @@ def serve(
         ),
     ] = 10_000,
     most_bytes: Annotated[
-        int, typer.Option(min=1, help="Maximum bytes per file; for more, 413.")
+        int, typer.Option(min=1, help="Maximum bytes of the files of a request; for more, 413.")
     ] = 10_000_000,
     most_kept_bytes: Annotated[
         int,
@@ -143,7 +143,7 @@ def serve(
         int | None,
         typer.Option(
             min=1,
-            help="Maximum requests per minute from one address; for more, 429.  "
+            help="Maximum POST requests per minute from one address; for more, 429.  "
             "[default: no limit]",
         ),
     ] = None,
@@ -241,7 +241,7 @@ def serve(
 
 
 def _loadable(model):
-    """Return a MODEL argument with its checkpoint, if it is one, replaced by an imported folder."""
+    """Return a MODEL argument; the name or folder of a checkpoint is replaced by its import."""
     from keras_transformer.serving.catalogue import parse
 
     folder, pair = parse(model)

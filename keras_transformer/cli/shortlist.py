@@ -15,8 +15,8 @@ def shortlist(
     source: Annotated[
         Path,
         typer.Option(
-            help="Text that the translator was trained on; or a .tsv, .tmx or .jsonl file with "
-            "both sides."
+            help="Text that the translator was trained on; or a .tsv, .tmx, .jsonl or .parquet "
+            "file with both sides."
         ),
     ],
     target: Annotated[

@@ -79,7 +79,7 @@ def reply_to_lines(stream: Callable[[list], Iterable[str]], lines: Iterable[str]
         lines: Lines of stdin; blank ones are skipped.
 
     Raises:
-        ValueError: If a line is not a chat, or the chat gets no reply; names the line.
+        ValueError: If a line is not a chat, or the model cannot reply to it; names the line.
     """
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -106,8 +106,8 @@ def _messages(line):
 def talk(stream: Callable[[list], Iterable[str]], console: Console, ask: Callable[[], str]) -> None:
     """Chat until the user ends it.
 
-    If Ctrl-C stops a reply, its beginning stays in the chat. A message without a reply is removed:
-    the chat is too long for the model, or Ctrl-C came before the first word.
+    If Ctrl-C stops a reply, its beginning stays in the chat. A message without a reply is removed
+    (if the chat is too long for the model, or Ctrl-C came before the first word).
 
     Args:
         stream: Function from messages to the pieces of a reply.

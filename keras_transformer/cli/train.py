@@ -14,8 +14,8 @@ from keras_transformer.config import require
 from keras_transformer.training.recipe import names, settings
 
 TRANSLATE = "translate"
-# Modules of keras_transformer.training by task. A task has the name of the command that runs its
-# models, if there is one.
+# Modules of keras_transformer.training by task. Most tasks have the name of the command that runs
+# their models.
 TASKS = {
     "answer": "question_answering",
     "chat": "chat_tuning",
@@ -81,8 +81,8 @@ def train(
         list[Path] | None,
         typer.Option(
             "--train",
-            help="Training text: a .tsv, .tmx or .jsonl file, or two text files, source and "
-            "target, each with --train.  [default: the recipe's corpus]",
+            help="Training text: a .tsv, .tmx, .jsonl or .parquet file, or two text files, source "
+            "and target, each with --train.  [default: the recipe's corpus]",
         ),
     ] = None,
     validation_files: Annotated[
@@ -121,9 +121,9 @@ def train(
 ) -> None:
     """Train a translator, or a model of another task, and save it with its measured quality.
 
-    The tasks translate, generate and chat save checkpoints, also at SIGTERM and Ctrl-C: run the
-    same command again to resume from the last one. The environment variable KERAS_BACKEND chooses
-    the backend.
+    The tasks translate, translate-lm, generate and chat save checkpoints, also at SIGTERM and
+    Ctrl-C: run the same command again to resume from the last one. The environment variable
+    KERAS_BACKEND chooses the backend.
 
     \b
     Examples:

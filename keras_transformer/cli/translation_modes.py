@@ -128,7 +128,7 @@ def best(asked: Any, translator: Any) -> Callable:
 
 
 def n_best(asked: Any, translator: Any) -> Callable:
-    """Return the function that finds the best translations of each text."""
+    """Return the function that finds the `num_hypotheses` best translations of each text."""
     return functools.partial(translator.nbest, num_hypotheses=asked.num_hypotheses)
 
 
@@ -138,7 +138,7 @@ def sample(asked: Any, translator: Any) -> Callable:
 
 
 def minimum_bayes_risk(asked: Any, translator: Any) -> Callable:
-    """Return the function that chooses the candidate that agrees most with the others."""
+    """Return the function that takes, for each text, the candidate that agrees most with others."""
     from keras_transformer.translate.minimum_bayes_risk import translate_by_risk
 
     return functools.partial(
@@ -147,7 +147,7 @@ def minimum_bayes_risk(asked: Any, translator: Any) -> Callable:
 
 
 def rerank(asked: Any, translator: Any) -> Callable:
-    """Return the function that chooses one of the best translations by several models."""
+    """Return the function that chooses among the n best translations by several models."""
     options = [getattr(asked, name) for name in _RERANK]
     chosen = reranker(translator, *options, precision=asked.precision)
     return functools.partial(chosen.translate, count=asked.rerank)
@@ -160,7 +160,7 @@ def in_documents(asked: Any, translator: Any) -> Callable:
     return functools.partial(translate_windows, translator)
 
 
-# The option that asks for a mode of lines; without any, it is `best`.
+# Modes of `translate_lines` by the option that asks for it; without these options, it is `best`.
 MODES: dict[str, Callable[[Any, Any], Callable]] = {
     "context_sentences": in_documents,
     "mbr": minimum_bayes_risk,

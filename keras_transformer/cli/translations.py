@@ -16,12 +16,12 @@ Align = Callable[[list[str], list[str]], list[str]]
 def with_prefixes(
     lines: Iterator[str], prefix: str | None, prefix_file: Path | None, name: str
 ) -> Iterator[tuple[str, str | None]]:
-    """Yield each line with the prefix of its translation, or None.
+    """Yield each line with the prefix of its translation; None: it has no prefix.
 
     Args:
         lines: Source texts.
         prefix: Prefix of all translations; None: no prefix, or `prefix_file`.
-        prefix_file: File with a prefix for each line; None: the same for all.
+        prefix_file: File with a prefix for each line; None: `prefix` for all.
         name: Name of the lines' file, for the error message.
 
     Raises:
@@ -46,10 +46,11 @@ def translations(
     Args:
         chunk: Index of each source among all, from 0, and the source with its prefix.
         translate: Function from sources to their translations: a text, or several hypotheses, for
-            each. It takes `prefixes` if there are some, and `seed` if that is given.
-        seed: Seed of the first of all sources; that of a chunk adds the index of its first. None:
-            no seed.
-        align: Function from sources and translations to alignments, which are written, too.
+            each. It gets `prefixes` if there are any, and `seed` if it is not None.
+        seed: Seed; a chunk is drawn with this number plus the index of its first source. None: the
+            translations are not drawn.
+        align: Function from sources and translations to alignments, which are also written; None:
+            no alignments.
     """
     indices, pairs = zip(*chunk, strict=True)
     sources, prefixes = map(list, zip(*pairs, strict=True))

@@ -118,7 +118,7 @@ async def translate_html(
     blocks = [block for document in documents for block in document if block.text]
     plain = [block.text for block in blocks]
     split, items, costs = await workers.run(_split, plain, language, handlers[0], batcher)
-    # Sentences with tags need word alignments. Those of two handlers are composed.
+    # Sentences with tags need word alignments. The alignments of two handlers are composed.
     texts = [sentence for split_text in split for sentence in split_text.texts]
     steps = [texts]
     for handler in handlers:
@@ -245,9 +245,9 @@ def read_all(texts: Sequence[Any], handler: Any, batcher: Batcher) -> tuple[list
 
 
 async def _search(batcher, workers, handlers, texts, count, costs=None):
-    """Return `count` translations of each text, best first; alternatives are the last handler's.
+    """Return at most `count` translations of each text, best first.
 
-    Earlier handlers pass on only the best translation.
+    Of two handlers, the first passes on only its best translation.
     """
     for handler in handlers[:-1]:
         texts = [x[0] for x in await submitted(batcher, workers, handler, texts, 1, costs)]

@@ -43,8 +43,8 @@ def create_app(
     Args:
         load: Function that loads the models, called when the application starts and at SIGHUP.
         settings: Settings of the server; None: the defaults.
-        replicas: Processes that compute; `load` must then be their method `load`. None: this
-            process computes.
+        replicas: Processes that compute batches; `load` must then be their method `load`. None:
+            this process computes.
         tracer: Sender of the traces of requests, closed when the application ends; None: no traces.
     """
     settings = settings or Settings()
@@ -94,7 +94,7 @@ def create_app(
 
 
 async def _reload(service, guard):
-    """Reload the keys and the models; log errors, after which the old ones stay in use."""
+    """Reload the keys and the models; after an error, which is logged, the old ones stay."""
     try:
         await asyncio.to_thread(guard.reload)
         log.warning("keys reloaded")

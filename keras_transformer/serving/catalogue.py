@@ -33,7 +33,7 @@ class Model:
         folder: Folder of the model.
         pairs: Maps language pairs in the codes of requests to the model's own codes.
         make: Function that makes the handler for a pair, in the codes of requests.
-        default: The pair of requests without languages; None if there is none.
+        default: The pair of requests that name no languages; None: they are refused.
         version: Version of the model.
     """
 
@@ -138,7 +138,7 @@ class Catalogue:
         warm_up: bool = True,
         **options: Any,
     ) -> Catalogue:
-        """Load models, and translate once with each translator: the first request does not wait.
+        """Load models, and translate once with each translator, so that no request waits for it.
 
         Args:
             specifications: `FOLDER` or `SOURCE-TARGET=FOLDER`, with the folder of a saved
@@ -150,8 +150,9 @@ class Catalogue:
             options: Search options of translators, as in `Translator.translate`.
 
         Raises:
-            ValueError: If a folder is none of these, or its languages are unknown.
-            ImportError: If TensorFlow is missing, for a SavedModel.
+            ValueError: If a folder is none of these, or its languages are unknown; see also
+                `Catalogue`.
+            ImportError: If a library is missing, such as TensorFlow for a SavedModel.
         """
         Search.of(options, TRANSLATE)
         models, writers, tools = list[Model](), list[LanguageModel](), list[TaskModel]()
@@ -192,7 +193,7 @@ class Catalogue:
         return cls(models, writers, tools, cold)
 
     def code(self, language: str) -> str:
-        """Return a served language's code whatever its case ("de" for "DE"), others unchanged."""
+        """Return a served language's code for any case, such as "de" for "DE"; else `language`."""
         known = {code.lower(): code for code in self.languages}
         return known.get(language.lower(), language)
 

@@ -25,18 +25,18 @@ from keras_transformer.serving.turns import network
 
 MOST = 1000  # maximum number of open connections
 OWN_FILES = 64  # open files that the server may have besides those of connections
-# Files for each connection: its socket, what its request opens (an upload, the pipe of a reader),
-# and the socket of another connection that waits to be refused.
+# Open files for each connection: its socket, one that its request opens (an upload, the pipe of a
+# reader), and the socket of another connection that waits to be refused.
 FILES = 3
 QUEUE = 2048  # connections that wait in the system to be accepted
-# Seconds until the headers of a request are complete, and until a client reads more of its answer.
+# Maximum seconds until the headers of a request are complete, and between two reads of an answer.
 LONGEST_SILENCE = 30.0
 # Bytes of an answer that the system buffers for a client. The buffer accepts more when a third of
 # it has been read, so it must be small for a client of some kB/s to be seen reading. The system's
 # default grows up to 4 MB.
 SENT = 131_072
-# Seconds that an idle connection is kept: longer than clients keep theirs, so that none is closed
-# while a client sends a request. Uvicorn's default of 5 seconds is shorter than a long batch.
+# Seconds that an idle connection is kept: longer than most clients keep theirs, so that it is not
+# closed just when a client sends a request. Uvicorn's default is 5.
 KEEP_ALIVE = 75
 # Seconds after which a thread that works on a text releases the interpreter's lock, which every
 # operation of the event loop and the model needs. Python's default is 5 ms.
@@ -44,7 +44,7 @@ SWITCH = 0.001
 
 
 class Connection(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # a class that uvicorn chose
-    """A connection of uvicorn's that is closed if its client neither sends nor reads.
+    """A connection of uvicorn that is closed if its client neither sends nor reads.
 
     Uvicorn itself closes a connection only if it is idle after an answer: not one that never sends
     a request, nor one that sends its headers byte by byte, nor one that does not read its answer.
@@ -103,7 +103,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # a class 
             super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """Stop our timer: until the next request begins, uvicorn's keep-alive timer applies."""
+        """Stop waiting for a request; until the next one, uvicorn's keep-alive timer applies."""
         self._stop_waiting()
         super().on_response_complete()
 
@@ -147,7 +147,7 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a socket that is bound to an address; port 0 chooses a free port.
 
     Raises:
-        ValueError: If the address is in use, or is not one of this machine.
+        ValueError: If the address cannot be bound: it is in use, or not one of this machine.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -170,7 +170,8 @@ def tls_files(certificate: Path | None, key: Path | None) -> dict[str, str]:
         key: PEM file of the private key; None: it is in the same file.
 
     Raises:
-        ValueError: If they cannot be read, or do not belong together.
+        ValueError: If they cannot be read or do not belong together, or a key comes without a
+            certificate.
     """
     if certificate is None:
         require(key is None, "tls_key", key, "given with tls_certificate")
@@ -240,7 +241,10 @@ class _Server(uvicorn.Server):
 
 
 def _connections():
-    """Return how many connections the system's limit of open files allows, after raising it."""
+    """Raise the limit of open files, and return the number of connections that it allows.
+
+    The number is at most `MOST`.
+    """
     try:
         import resource
     except ImportError:  # Windows

@@ -22,11 +22,11 @@ class Member(Protocol):
 class Crowd:
     """The open connections of a server, limited in all and for each client.
 
-    A client is an IPv4 address or an IPv6 network of 64 bits. It may have half of the connections:
-    for one more, one of its own is closed. If `most` connections are open, one of the client with
-    the most connections is closed; if none of them is idle, one of the client with the next most.
-    The connection to close is the one that has been idle longest, for at least a second. If there
-    is none, the new connection is refused.
+    A client is an IPv4 address or a /64 network of IPv6. It may have half of the connections; for
+    one more, one of its own is closed. If `most` connections are open, one of the client with the
+    most connections is closed; if none of these is idle, one of the client with the next most. Of
+    a client's connections, the one that has been idle longest is closed, if for at least a second.
+    If no connection can be closed, the new one is refused.
 
     Args:
         most: Maximum number of open connections.

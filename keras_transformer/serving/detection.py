@@ -13,7 +13,7 @@ class Detector:
 
     Args:
         languages: Codes of the candidate languages. Codes unknown to the detector are ignored; if
-            none is left, all languages that it knows are candidates.
+            it knows no code, all languages that it knows are candidates.
     """
 
     def __init__(self, languages: Sequence[str]):

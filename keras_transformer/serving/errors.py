@@ -63,7 +63,7 @@ def error_body(
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Let an application answer every error with a JSON body."""
+    """Let an application answer expected errors with a JSON body; `Watch` answers all others."""
 
     def answer(request, status, message, headers=None, **more):
         return JSONResponse(error_body(request.scope, status, message, **more), status, headers)
@@ -105,7 +105,10 @@ def add_handlers(app: FastAPI) -> None:
 
 
 def said(errors: Any) -> str:
-    """Return the first of pydantic's errors in one line: field, problem, value."""
+    """Return the first of pydantic's errors in one line: field, problem and value.
+
+    The value is left out if it may contain an API key.
+    """
     first = errors[0]
     place = str((first["loc"] or ("body",))[0])
     said = f"{place}: {first['msg']}"
@@ -116,7 +119,10 @@ def said(errors: Any) -> str:
 
 
 def place_of(errors: Any) -> str | None:
-    """Return the field of the first of pydantic's errors, such as "messages[0].role"."""
+    """Return the field of the first of pydantic's errors, such as "messages[0].role".
+
+    Return None if the error is about the whole body.
+    """
     name = ""
     for part in errors[0]["loc"]:
         if isinstance(part, int):

@@ -1,4 +1,4 @@
-"""White space in HTML: outside `pre`, a run of it becomes one space or none (CSS Text 3, 4.1)."""
+"""White space in HTML: outside `pre`, a run becomes one space or is removed (CSS Text 3, 4.1)."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def _is_wide(letter):
 
 
 class KeptSpaces:
-    """The open HTML elements; true while the innermost `style` keeps white space (as `pre`)."""
+    """The open HTML elements with a CSS `white-space`; true if the innermost keeps white space."""
 
     def __init__(self) -> None:
-        # Elements with a `style`: [name, open elements of this name inside, keeps white space].
+        # For each: name, number of open elements of this name, whether it keeps white space.
         self._open: list[list] = []
 
     def __bool__(self) -> bool:

@@ -1,4 +1,4 @@
-"""Limits of a server: body size, request rate, API key, pages of other hosts."""
+"""Checks of requests: size of the body, rate, API key, host and origin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keras_transformer.serving.monitoring import Metrics
 from keras_transformer.serving.settings import Settings
 
 FILES = ("/translate_file", "/v1/see", "/v1/audio/transcriptions")  # paths to which files are sent
-TEXTS = 10  # texts of maximum length that a body may hold
+TEXTS = 10  # texts of `most_characters` that a body may hold
 ROOM = 65_536  # bytes allowed in a body besides its texts
 
 
@@ -86,7 +86,7 @@ class BodyLimit:
 
 
 class Guard:
-    """A check of the API key, the rate, the host and the origin of requests.
+    """Checks of the API key, the rate, the host and the origin of requests.
 
     Args:
         settings: Settings of the server.
@@ -121,9 +121,10 @@ class Guard:
         """Raise HTTPException if a request must not be read.
 
         Raises:
-            HTTPException: 403 if a page of another host sends the request (browsers send forms to
-                any host), or if the server has no keys and a request from its own machine names
-                another host; 429 if there were too many POST requests from this address.
+            HTTPException: 403 if a page of another host that is not allowed sends a POST request
+                (browsers send forms to any host), or if the server has no keys and a request from
+                its own machine names another host; 429 if there were too many POST requests from
+                this address.
         """
         host = request.headers.get("host", "")
         if not self._keys and _is_local(request) and not self._is_known(host):
@@ -138,7 +139,7 @@ class Guard:
             raise HTTPException(403, f"pages of {origin[:80]} may not use this server")
 
     def _is_known(self, host):
-        """Return whether a host name is safe: no page can point it to us (DNS rebinding)."""
+        """Return whether no web page can make this host name lead here (DNS rebinding)."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:

@@ -1,4 +1,4 @@
-"""Handlers of a server, each for a language pair: a translator, an exported one, or replicas."""
+"""Handlers of a server: each translates one language pair, here or in a replica."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keras_transformer.translate.engines.exported import OnnxEngine, SavedModelE
 from keras_transformer.translate.quality_estimation import QualityEstimator
 from keras_transformer.translate.translator import Translator
 
-MOST_WEIGHTS = 400_000  # attention weights per answer, over all layers and heads: 3 MB of JSON
+MOST_WEIGHTS = 400_000  # attention weights of an answer, of all layers and heads: 3 MB of JSON
 Links = list[int | None]
 Scored = list[tuple[str, float]]  # translations with their scores, best first
 
@@ -39,11 +39,11 @@ def _continues(text, spans):
 
 
 class TranslatorHandler:
-    """A handler for a batcher: a translator between two languages.
+    """A handler that translates one language pair with a saved translator.
 
     Args:
         translator: The translator.
-        estimator: Its calibration; None: the quality of translations is not estimated.
+        estimator: Estimator of its quality; None: the quality of translations is not estimated.
         options: Search options, as in `Translator.nbest`.
     """
 
@@ -101,7 +101,8 @@ class TranslatorHandler:
         """Return the estimated quality of each pair of a sentence and its translation.
 
         Returns:
-            Numbers in [0, 1]; None for a pair that the model cannot score.
+            Numbers in [0, 1]; None for a pair that the model cannot score, and for all pairs
+            without an estimator.
         """
         if self._estimator is None or not pairs:
             return [None] * len(pairs)
@@ -113,8 +114,8 @@ class TranslatorHandler:
         """Align pairs of a sentence and its translation, word by word.
 
         Returns:
-            For each pair, the index of the source word of each word of the translation, or None
-            for a word without one; None for a pair that the model cannot align.
+            For each pair, a list with the index of the source word of each word of the translation
+            (None: the word is not aligned); None for a pair that the model cannot align.
         """
         return [self._links(source, target) for source, target in pairs]
 
@@ -166,7 +167,7 @@ class TranslatorHandler:
 
 
 class ExportedHandler:
-    """A handler for a batcher: an exported translator.
+    """A handler that translates one language pair with an exported translator.
 
     Args:
         exported: Engine of the exported translator.
@@ -177,7 +178,7 @@ class ExportedHandler:
     """
 
     can_attend = can_estimate = False
-    max_length = None  # a SavedModel does not store it
+    max_length = None  # not known of an exported model
 
     def __init__(self, exported: SavedModelEngine | OnnxEngine, **options: Any):
         self._exported = exported
@@ -191,9 +192,10 @@ class ExportedHandler:
     def search(
         self, texts: Sequence[str], num_hypotheses: int = 1, tokens_per_batch: int = 4096
     ) -> list[list[str]]:
-        """Return the best translations of each text, best first.
+        """Return at most `num_hypotheses` translations of each text, best first.
 
-        All texts form one batch. A SavedModel returns at most as many as the exported `beam_size`.
+        `tokens_per_batch` has no effect. The beams of a SavedModel were fixed at its export, and it
+        returns no more translations than that.
         """
         if num_hypotheses == 1 and isinstance(self._exported, SavedModelEngine):
             return [[text] for text in self._exported.translations(texts)]
@@ -204,7 +206,7 @@ class ExportedHandler:
         return [[x.text for x in hypotheses][:num_hypotheses] for hypotheses in nbest_lists]
 
     def nbest(self, texts: Sequence[str], tokens_per_batch: int = 4096) -> list[Scored]:
-        """Return the best translations of each text with their scores, best first."""
+        """Return all translations that the search finds, with their scores, best first."""
         nbest_lists = self._exported.nbest(texts, self._exported.options(self._given, TRANSLATE))
         return [[(x.text, x.score) for x in hypotheses] for hypotheses in nbest_lists]
 
@@ -219,15 +221,16 @@ class ExportedHandler:
 
 
 class ReplicaHandler:
-    """A handler for a batcher: asks a replica to call the handler of the same model there.
+    """A handler that asks a replica to call its handler of the same model and language pair.
 
     Args:
         ask: Function that calls a method of the handler in a free replica; takes the method's name
             and its arguments.
-        tokenizer: The model's tokenizer for its language pair; None: tokens are estimated.
+        tokenizer: The model's tokenizer for its language pair; None: numbers of tokens are
+            estimated.
         max_length: The model's `max_length`; None: unknown.
         can_attend: Whether the model has attention weights.
-        can_estimate: Whether it has a calibration.
+        can_estimate: Whether the quality of its translations can be estimated.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class Judge(_OfPairs):
     def search(
         self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
     ) -> list[float | None]:
-        """Return the quality of each pair, in [0, 1], or None."""
+        """Return the quality of each pair, in [0, 1]; None: it cannot be estimated."""
         return self.handler.estimate(pairs)
 
 
@@ -75,7 +75,7 @@ class Aligner(_OfPairs):
     def search(
         self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
     ) -> list[Links]:
-        """Return, for each word of each translation, the index of its source word, or None."""
+        """Return the index of each target word's source word, per pair; None: it is not aligned."""
         alignments = self.handler.align(pairs) if self.handler.can_attend else [None] * len(pairs)
         return [
             _in_order(words(source), words(target)) if links is None else links

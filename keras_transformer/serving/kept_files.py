@@ -17,12 +17,13 @@ class KeptFile(NamedTuple):
 
 
 class KeptFiles:
-    """Translated files, found by a token; if all have over `most_bytes`, older ones are dropped.
+    """Translated files, found by a token and dropped after some time.
 
     They are in memory, so that no disk fills up, and nothing is left behind when the process ends.
 
     Args:
-        most_bytes: Maximum size of all files.
+        most_bytes: Maximum size of all files: for a new file, the oldest are dropped. A single file
+            may be larger.
         seconds: Seconds that a file is kept.
         clock: Function that returns the time in seconds.
     """
@@ -51,6 +52,6 @@ class KeptFiles:
             del self._files[token]
 
     def find(self, token: str, name: str) -> bytes | None:
-        """Return the content of a file; None if there is none, or it has expired."""
+        """Return the content of a file; None if it does not exist, or has expired."""
         file = self._files.get(token)
         return file.content if file and file.name == name and file.expires > self._clock() else None

@@ -17,12 +17,12 @@ class Key:
 
     Args:
         name: Name in metrics; it is no secret.
-        key: What requests must send.
+        key: The secret that requests send.
         requests_per_minute: Maximum requests per minute with this key; None: no limit.
         languages: Pairs such as "en-de" that it allows; empty: all.
 
     Raises:
-        ValueError: If a value is out of range.
+        ValueError: If a value is empty or out of range, or a pair is not of the form "en-de".
     """
 
     name: str

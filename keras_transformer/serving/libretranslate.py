@@ -70,7 +70,7 @@ async def detect(request: Request) -> list[Detection]:
 
 @router.get("/languages")
 async def languages(request: Request) -> list[LanguageEntry]:
-    """List the languages, each with the languages into which it is translated."""
+    """List the languages, each with those into which it is translated (none for a target only)."""
     catalogue = request.app.state.service.catalogue
     targets = {code: catalogue.targets(code) for code in catalogue.sources}
     every = sorted({code for codes in targets.values() for code in codes} | set(targets))
@@ -220,7 +220,7 @@ def _check_size(service, texts):
 
 
 def _source(service, source, texts):
-    """Return the language of the texts, and the detection for "auto", else None."""
+    """Return the language of the texts, and its detection if `source` is "auto", else None."""
     if source.lower() != "auto":
         return service.catalogue.code(source), None
     best, *_ = service.detector.detect(" ".join(texts)[:2000])

@@ -1,4 +1,4 @@
-"""Logs of a server: requests, errors and warnings, as text or as JSON, without the users' texts."""
+"""Logs of a server: requests, errors and warnings, as text or JSON, by default without texts."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def configure(
     Args:
         log_format: "text", or "json" for one JSON object per line.
         access_log: Whether to write a line for each request.
-        log_texts: Whether the messages of errors and warnings, which may quote texts that users
-            sent, are written in full; else only the type of an error and where it was raised, and a
-            warning up to the value that it quotes.
+        log_texts: Whether errors and warnings, which may quote texts that users sent, are written
+            in full. If False, only the type of an error and the lines of code that raised it are
+            written, and a warning ends before the value that it quotes.
         log_clients: Whether the lines of a request have the address of its client.
     """
     handler = logging.StreamHandler()
@@ -84,7 +84,7 @@ def _identify(log_clients, record):
 
 
 def _without_texts(record):
-    """Log the types and lines of code of an exception, not its message."""
+    """Replace an exception of a record by its types and lines of code, without its message."""
     if record.exc_info and record.exc_info[1]:
         parts: list[str] = []
         error = record.exc_info[1]

@@ -64,7 +64,7 @@ class Node:
 
 @dataclass
 class Block:
-    """A text that is translated as a whole, with its inline tags; or HTML that is kept unchanged.
+    """A text to translate, with its inline tags; or HTML that is kept unchanged.
 
     Args:
         raw: The HTML to keep, if there is no text.
@@ -172,7 +172,7 @@ def _block(items):
         else:
             stack[-1][0].children.append(Node(here, here, raw))
         after_object = kind == "point" and bool(name)
-    # White space at the end of the block is kept unfolded, as that at its beginning is.
+    # White space at the end of the block is kept unfolded, as at its beginning.
     if items[-1][0] == "text" and text[-1:] in WHITE:
         text = text[:-1] + part[len(part.rstrip(WHITE)) :]
     while len(stack) > 1:
@@ -207,7 +207,7 @@ def placed(
     tags: list[tuple[int, str]] = []  # (position in the translation, tag), in output order
 
     def ranges(nodes, low, high):
-        """Return the range of words in [low, high) inside each tag; for a point, an empty range."""
+        """Yield the range of words in [low, high) inside each tag; for a point, an empty range."""
         known: dict[Span, Span] = {}  # many tags may be inside the same word
         uses: list[Span] = []
         for node in nodes:
@@ -248,7 +248,7 @@ def placed(
 
 
 def _space(text, node):
-    """Return " " for a point between two spaces, which stands for a word; else ""."""
+    """Return " " after a point between two spaces: there it takes the place of a word; else ""."""
     around = text[max(node.begin - 1, 0) : node.begin + 1]
     return " " if not node.closing and len(around) == 2 and around.isspace() else ""
 
@@ -263,7 +263,10 @@ def _first_uses(aligned, low, high):
 
 
 def _longest_run(numbers):
-    """Return start and end of the longest run, with gaps of at most one number; None if empty."""
+    """Return start and end of the longest run, in which single numbers may be missing.
+
+    Return None if there are no numbers.
+    """
     runs: list[list[int]] = []
     for number in numbers:
         if not runs or number - runs[-1][-1] > 2:

@@ -19,7 +19,7 @@ router = APIRouter(tags=["server"])
 @router.head("/health", include_in_schema=False)
 @router.get("/health")
 async def health(request: Request) -> dict[str, str]:
-    """Return ok if the process can translate, and 503 if it must be started again."""
+    """Return ok if the server can compute answers, else 503 with the reason."""
     if reason := request.app.state.service.is_broken():
         raise HTTPException(503, reason)
     return {"status": "ok"}
@@ -28,7 +28,7 @@ async def health(request: Request) -> dict[str, str]:
 @router.head("/ready", include_in_schema=False)
 @router.get("/ready")
 async def ready(request: Request) -> dict[str, str]:
-    """Return ok if new requests may be sent: `/health` is ok, and it is warm and not stopping."""
+    """Return ok if `/health` does, translators are warm, and the server is not stopping."""
     service = request.app.state.service
     reason = service.is_broken() or (service.is_stopping and "the server is stopping")
     if reason or service.is_warming():
@@ -38,7 +38,7 @@ async def ready(request: Request) -> dict[str, str]:
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
-    """Return metrics for Prometheus; a server with API keys demands one."""
+    """Return metrics for Prometheus; if the server has API keys, a request must send one."""
     request.app.state.guard.check(request)
     return PlainTextResponse(request.app.state.service.metrics.text())
 
@@ -63,8 +63,8 @@ class Metrics:
         self.refusals = make(Counter, "refusals", text, ["reason"])
         self.keys = make(Counter, "key_requests", "Requests with each API key.", ["key"])
         names = ["model", "version"]
-        self.sentences = make(Counter, "sentences", "Sentences translated.", names)
-        self.tokens = make(Counter, "source_tokens", "Source tokens translated.", names)
+        self.sentences = make(Counter, "sentences", "Texts computed in batches.", names)
+        self.tokens = make(Counter, "source_tokens", "Tokens of these texts.", names)
         text = "Seconds that a request waits for its first batch."
         self.queue_seconds = make(Histogram, "queue_seconds", text, **long)
         powers = [2**i for i in range(11)]
@@ -94,7 +94,7 @@ class Metrics:
         self.batch_seconds.labels(*names).observe(seconds)
 
     def watch_token(self, job: ReplyJob, is_first: bool) -> None:
-        """Count a token of a reply; with the first one, also its delay and the prompt's tokens."""
+        """Count a token of a reply; with the first, record its delay and the prompt's tokens."""
         self.written.inc()
         if is_first:
             self.first_token.observe(time.monotonic() - job.arrived)

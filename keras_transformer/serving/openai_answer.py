@@ -46,6 +46,9 @@ class OpenAIAnswer:
     def begin(self, client: Hashable) -> None:
         """Queue the jobs.
 
+        Args:
+            client: Sender of the request; clients take turns.
+
         Raises:
             TooLargeError, QueueFullError: As in `Replies.submit`.
         """
@@ -102,7 +105,7 @@ class OpenAIAnswer:
             yield form.chunk([], usage=self._usage())
 
     async def _pieces(self):
-        """Yield (number of a reply, its next text, its next tokens, why it ended).
+        """Yield (index of a reply, its next text, its next tokens, why it ended or None).
 
         All tokens of a reply that have arrived come together: with a slow client, or while the
         server is busy, there are fewer and longer pieces.
@@ -153,7 +156,7 @@ class OpenAIAnswer:
 
 @dataclass
 class _Replied:
-    """The text, the length and the end of a reply so far."""
+    """The state of a reply that is being received."""
 
     pieces: Pieces | None = None  # None until its first token
     length: int = 0  # number of tokens

@@ -104,7 +104,7 @@ def admitted(request: Request) -> Any:
     """Check the key and the rate of a request, and return the service.
 
     Raises:
-        Refusal: 401 if the key is wrong.
+        Refusal: 401 if the key is missing or wrong.
         HTTPException: 429 if there were too many requests.
     """
     try:

@@ -1,4 +1,4 @@
-"""Answers in OpenAI's forms: whole replies, chunks of streamed ones, log-probabilities, usage."""
+"""Answers in OpenAI's forms: replies, whole or in chunks, with log-probabilities and usage."""
 
 from __future__ import annotations
 

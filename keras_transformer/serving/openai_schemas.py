@@ -1,4 +1,4 @@
-"""Schemas of requests of OpenAI's API; unsupported fields are refused by name."""
+"""Schemas of OpenAI's requests for chats and completions; other fields are refused by name."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ class CompletionRequest(_Reply):
     """One or more texts to continue."""
 
     prompt: Text | Many[Text] | Ids | Many[Ids] = Field(
-        description="A text, a list of texts, token ids, or a list of lists of these.",
+        description="A text, a list of texts, a list of token ids, or a list of such lists.",
         examples=["To be, or not to be"],
     )
     logprobs: StrictInt | None = Field(

@@ -25,7 +25,7 @@ router = APIRouter(prefix="/v1", tags=["tasks"])
 
 @router.post("/embeddings", openapi_extra=body_of(EmbeddingsRequest, forms=False))
 async def embeddings(request: Request) -> Any:
-    """Return the vectors of texts, scaled to norm 1 unless the model is made for other norms."""
+    """Return the vectors of texts, scaled to norm 1 if the model compares them by cosine."""
     service = admitted(request)
     asked = await read(request, EmbeddingsRequest, forms=False)
     model = _model(service, asked.model, "embed")

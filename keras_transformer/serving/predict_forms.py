@@ -9,7 +9,7 @@ from typing import Any
 from keras_transformer.config import require
 from keras_transformer.serving.schemas import MOST_ITEMS, PredictRequest
 
-NAMES = {"score": ("sources", "targets")}  # inputs of signatures; all others have one, `texts`
+NAMES = {"score": ("sources", "targets")}  # inputs by signature; other signatures have `texts`
 ENCODED = "b64"
 
 
@@ -17,11 +17,13 @@ def columns_of(asked: PredictRequest) -> list[list[str]]:
     """Return the texts of each input of the signature.
 
     Args:
-        asked: A request: with `instances`, a text or an object of texts in each row; with
-            `inputs`, a text, a list or an object of lists. A text may be {"b64": base64}.
+        asked: A request: with `instances`, a list whose rows are texts or objects of texts by name
+            of the input; with `inputs`, a text, a list, or an object of these by name. A text may
+            be {"b64": base64}.
 
     Raises:
-        ValueError: If both or neither are given, or they do not fit the signature.
+        ValueError: If `instances` and `inputs` are both given or both missing, or do not fit the
+            signature.
     """
     forms = [name for name in ("instances", "inputs") if getattr(asked, name) is not None]
     if len(forms) != 1:
@@ -43,7 +45,9 @@ def columns_of(asked: PredictRequest) -> list[list[str]]:
 
 
 def answer_of(asked: PredictRequest, columns: dict[str, list[Any]]) -> dict[str, Any]:
-    """Return the answer in the form of the request: rows or columns; a single output has no name.
+    """Return the answer in the form of the request: `predictions` are rows, `outputs` columns.
+
+    A single output has no name.
 
     Args:
         asked: The request.
@@ -59,7 +63,7 @@ def answer_of(asked: PredictRequest, columns: dict[str, list[Any]]) -> dict[str,
 
 
 def _named(value, names, place):
-    """Return the inputs by name; a single one need not be named."""
+    """Return the inputs by name; the request may leave out the name of a single input."""
     if isinstance(value, dict) and {*value} != {ENCODED}:
         require({*value} == {*names}, place, sorted(value), f"{' and '.join(names)}")
         return value

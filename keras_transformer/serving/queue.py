@@ -13,7 +13,7 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.serving.waiting import QueueFullError, TextJob, Waiting
 from keras_transformer.system import interruption
 
-LONGEST = 1.0  # seconds that a batch of files may take, while other texts wait
+LONGEST = 1.0  # seconds that a batch of files should take at most, because other texts wait
 
 
 class HandlerError(RuntimeError):
@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 
 
 class Handler(Protocol):
-    """The interface of a handler, which translates batches.
+    """The interface of a handler, which computes batches: translations, or one of `jobs`.
 
     Texts of different requests share a batch only if their handlers are equal.
     """
@@ -57,12 +57,12 @@ class Handler(Protocol):
 
 
 class Batcher:
-    """A batcher: collects texts of many requests and translates them, one batch in each thread.
+    """A batcher: collects the texts of many requests, and computes one batch in each thread.
 
     Texts that arrive while all threads compute form the next batch. A batch takes texts from each
     client in turn, and from each of its requests in turn, so that a long document does not delay a
-    single sentence. Files have batches of their own, which alternate with the others and take at
-    most about `LONGEST` seconds each.
+    single sentence. Files have batches of their own, which take turns with the others and take
+    about `LONGEST` seconds each at most.
 
     Args:
         tokens_per_batch: Number of source tokens at which a batch is full.
@@ -141,7 +141,7 @@ class Batcher:
 
         Args:
             function: Function without arguments.
-            cost: Number of tokens that it counts for.
+            cost: Number of tokens that it counts as, in the limits of the queue.
 
         Returns:
             A future of the function's result.
@@ -222,14 +222,14 @@ class Batcher:
             self._changed.wait(left)
 
     def _take(self):
-        """Take a batch; none if another thread took the jobs first, or all were cancelled."""
+        """Take a batch; it is empty if another thread took the jobs, or they were cancelled."""
         if not self._waiting:
             return {}
         is_file = self._waiting.first().is_file
         return self._waiting.take(self._most_of_files if is_file else self.tokens_per_batch)
 
     def _run(self, batch, free):
-        """Compute a batch; `free` is the time since which a thread was free for it."""
+        """Compute a batch; `free` is the time at which this thread became free for it."""
         texts = [job.texts[i] for job, numbers in batch.items() for i in numbers]
         tokens = sum(job.costs[i] for job, numbers in batch.items() for i in numbers)
         start = time.monotonic()
@@ -266,7 +266,7 @@ class Batcher:
                 _finish(job.future.set_result, job.found[0] if job.alone else job.found)
 
     def _fit_files(self, tokens, seconds):
-        """Adapt the size of batches of files to the time that one took."""
+        """Adapt the size of batches of files to the time that this batch took."""
         most = self._most_of_files
         if seconds > LONGEST:
             self._most_of_files = max(most // 2, self.tokens_per_batch // 16, 1)

@@ -17,7 +17,7 @@ COMMAND = (
     "from keras_transformer.serving.replica import load, serve; serve(load)",
 )
 Models = list[dict[str, Any]]  # `catalogue.Model.facts` of each model
-# Errors for bad input.
+# Errors that keep their type in the server; all others become RuntimeError.
 _ERRORS = {kind.__name__: kind for kind in (ValueError, ImportError, OSError)}
 
 
@@ -57,7 +57,7 @@ class Replica(Child):
 
         Raises:
             ChildEndedError: If the process ended.
-            ValueError: If the arguments are refused.
+            ValueError, ImportError, OSError: If the process raised it.
             RuntimeError: If the computation failed; the message has the process's traceback.
         """
         self.send(arguments)
@@ -110,7 +110,7 @@ def load(
 
     Args:
         specifications: The models, as for `Catalogue.load`.
-        device: The only GPU that is visible to this process; None: no GPU is needed.
+        device: The GPU that this process must see; None: it may run without.
         options: Options of `Catalogue.load`.
 
     Raises:

@@ -25,7 +25,7 @@ from keras_transformer.text import load_tokenizer
 
 log = logging.getLogger("keras_transformer.serving")
 TRIES = 3  # attempts to compute a batch; it fails if the replica ends in each of them
-LONGEST_BATCH = 600.0  # seconds for a batch; a process that takes longer is killed
+LONGEST_BATCH = 600.0  # maximum seconds for a batch; a process that takes longer is killed
 LONGEST_PAUSE = 5.0  # maximum seconds between attempts to start a process
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -48,7 +48,7 @@ class Replicas:
         options: Search options, as for `Catalogue.load`.
 
     Raises:
-        ValueError: If `count` or `devices` is out of range.
+        ValueError: If `count`, `devices` or a search option is out of range.
         NotImplementedError: If a model is not a translator.
     """
 
@@ -127,8 +127,9 @@ class Replicas:
         """Let a free replica compute; if it ends, ask another, up to `TRIES` times.
 
         Raises:
-            ChildEndedError: If the replicas ended each time.
-            ValueError, RuntimeError: As in `Replica.ask`.
+            ChildEndedError: If the replica ended each time.
+            ValueError, ImportError, OSError: As in `Replica.ask`.
+            RuntimeError: If the computation failed, or the replicas are closed.
         """
         for attempt in range(1, TRIES + 1):
             replica = self._take()
@@ -155,7 +156,7 @@ class Replicas:
 
     def _start(self, number):
         """Start the process of a replica with its share of the cores and its device."""
-        # Without Keras here, the process chooses its backend as this one would.
+        # If Keras is not loaded here, the new process chooses its backend by itself.
         keras = sys.modules.get("keras")
         variables = {"KERAS_BACKEND": keras.config.backend()} if keras else {}
         device = self.devices and self.devices[number]
@@ -206,7 +207,10 @@ class Replicas:
             self._stop(replica)
 
     def _replace(self, number, old, fresh):
-        """Replace a replica by a loaded one, unless `old` is already gone; stop the unused one."""
+        """Replace a replica by a loaded one, and stop the replaced one.
+
+        If `old` is given but is not in place any more, stop the loaded one instead.
+        """
         with self._changed:
             current = self._places[number]
             if self._closed.is_set() or old not in (None, current):
@@ -237,11 +241,11 @@ class Replicas:
 
 
 def _model(facts, ask):
-    """Return the model of the facts: languages and tokenizer here, weights in the replicas."""
+    """Return a `Model` from its facts: languages and tokenizer are here, weights in replicas."""
     name, folder = facts["name"], Path(facts["folder"])
     version = Version(*facts["version"])
     pairs = {tuple(codes): names for codes, names in facts["pairs"]}
-    tokenizer = load_tokenizer(folder) if facts["can_attend"] else None  # a SavedModel has none
+    tokenizer = load_tokenizer(folder) if facts["can_attend"] else None  # exported: none here
 
     def handler(pair):
         pair_tokenizer = tokenizer and tokenizer.between(*pairs[pair])

@@ -13,8 +13,8 @@ from pydantic_core import to_json
 async def rows_response(name: str, rows: Iterable[Any], fields: Mapping[str, Any]) -> Response:
     """Return a JSON object with a list of rows.
 
-    The list is encoded in a thread and row by row: an encoder holds the interpreter's lock until it
-    is done, and 2,048 vectors of 1,024 numbers have 43 MB.
+    The list is encoded in a thread, row by row, because the encoder holds the interpreter's lock
+    for a whole value: 2,048 vectors of 1,024 numbers have 43 MB.
 
     Args:
         name: Name of the list.

@@ -25,7 +25,7 @@ def _given(texts: str | list[str]) -> str | list[str]:
     return texts
 
 
-MOST_ITEMS = 10_000  # texts of a request, and also its results: texts times results of each
+MOST_ITEMS = 10_000  # maximum texts of a request, and maximum results: texts times results each
 MOST_ERRORS = 100  # errors that are described; 100,000 would take a second
 
 Item = TypeVar("Item")
@@ -68,7 +68,7 @@ class TranslateResponse(_Model):
     """Translations: lists if the request had a list of texts.
 
     `quality` is in [0, 1]: an estimate of the chrF of the translation. Only answers for plain texts
-    by models with a calibration have it; null: the text has no words.
+    by models with a calibration have it; null: the text has no words, or cannot be scored.
     """
 
     translatedText: str | list[str]
@@ -141,7 +141,7 @@ class PredictResponse(_Model):
     """Translations or scores, as `predictions` for `instances` and as `outputs` for `inputs`.
 
     `truncated` has the indices of texts that were cut because they have more tokens than the model
-    takes; null: none.
+    takes; it is absent if no text was cut.
     """
 
     predictions: list[Any] | None = None

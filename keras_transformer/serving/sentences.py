@@ -88,7 +88,7 @@ class Sentences:
 
     @property
     def texts(self) -> list[str]:
-        """Return the sentences."""
+        """The sentences."""
         return list(self.parts[1::2])
 
     def joined(self, texts: Sequence[str]) -> str:
@@ -99,7 +99,7 @@ class Sentences:
 
 
 def _slices(text: str, language: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield (start, segments) of each slice of each line. Segments are sentences, or parts."""
+    """Yield (start, segments) of each slice of each line; a segment is a sentence or a part."""
     for line in _LINE.finditer(text):
         place, end = line.span()
         while place < end:
@@ -124,7 +124,7 @@ def _end_of_slice(text, begin, end):
 
 
 def _pieces(sentence, fits):
-    """Halve a sentence until all pieces fit, each time at a comma or space near its middle."""
+    """Halve a sentence until all pieces fit, at a comma or space near the middle if possible."""
     if fits(sentence):
         return [sentence]
     breaks = [*_BREAKS.finditer(sentence)]

@@ -40,7 +40,7 @@ class Service:
         self.settings, self.replicas = settings, replicas
         self._load = load
         self._reloading = asyncio.Lock()
-        # One thread loads all models, because malloc keeps freed memory for each thread.
+        # One thread does all reloads, because malloc keeps freed memory for each thread.
         self._loader = ThreadPoolExecutor(1, "load")
         self.is_stopping = False  # whether the server is shutting down: it accepts no connections
         self.metrics = metrics or Metrics()
@@ -64,7 +64,7 @@ class Service:
         return self.replicas.alive() if self.replicas else 1
 
     def is_broken(self) -> str | None:
-        """Return the reason why nothing can be computed; None if the server works."""
+        """Return why requests cannot be computed, for `/health`; None if they can."""
         if not self.alive():
             return "no replica is alive: they are being started again"
         threads = self.batcher, *self.replies.values()
@@ -75,7 +75,7 @@ class Service:
         return None
 
     def is_warming(self) -> bool:
-        """Return whether a model has not translated yet since the start of the server."""
+        """Return whether a translator has not finished its first translation yet."""
         return not all(x.done() for x in self._warming)
 
     def _read(self):
@@ -114,8 +114,11 @@ class Service:
             await loop.run_in_executor(self._loader, _collect)
 
     async def close(self) -> None:
-        """Finish the accepted requests, and end the replicas."""
-        if self.replicas:  # wait no longer than a request may take: all replicas may have ended
+        """Finish the accepted requests, then end the replicas and threads.
+
+        If all replicas have ended, wait for requests at most `settings.timeout` seconds.
+        """
+        if self.replicas:
             await asyncio.to_thread(self.batcher.close, self.settings.timeout)
             await asyncio.to_thread(self.replicas.close)
         await asyncio.to_thread(self.batcher.close)

@@ -24,21 +24,23 @@ class Settings:
             seconds between its parts.
         most_characters: Maximum characters of a text in LibreTranslate's API, else 400; in the
             other APIs, of all texts of a request, else 413.
-        most_bytes: Maximum bytes per file; larger ones get 413.
-        most_kept_bytes: Maximum bytes of all translated files that are kept for an hour; the oldest
-            make room for new ones.
+        most_bytes: Maximum bytes of the files of a request, else 413.
+        most_kept_bytes: Maximum bytes of all translated files, which are kept for an hour; for a
+            new file, the oldest ones are dropped.
         most_alternatives: Maximum number of alternatives that a request may ask for.
-        api_key: Key that requests must send; None: no key is needed.
+        api_key: Key that requests must send; None: only those of `keys_file`, if any.
         keys_file: File of further keys, see `keys.Keys.read`, read again at SIGHUP; None: no file.
+            Without `api_key` and `keys_file`, requests need no key.
         allowed_origins: Origins of web pages of other hosts that may use the server, such as
             "https://example.org", or "*" for all; None: all if there are API keys, else none.
-        public_url: Address at which clients reach the server, for URLs of files; requests from the
-            server's own machine may name its host. None: the address that each request names.
-        requests_per_minute: Maximum requests per minute from one address; further ones get 429;
-            None: no limit.
+        public_url: Address at which clients reach the server, for URLs of translated files; None:
+            the address that each request names. Requests from the server's own machine may name
+            its host, see `guard.Guard.admit`.
+        requests_per_minute: Maximum POST requests per minute from one address; further ones get
+            429; None: no limit.
 
     Raises:
-        ValueError: If a value is out of range.
+        ValueError: If a value is out of range, or an origin or address is not a URL.
     """
 
     tokens_per_batch: int = 4096

@@ -1,4 +1,4 @@
-"""Routes of tasks on texts and images: classes, entities, masked tokens, answers, trees."""
+"""Routes of tasks on texts and images: `/v1/rerank`, `/v1/see`, and one for each kind's `use`."""
 
 from __future__ import annotations
 
@@ -125,7 +125,10 @@ def model_for(service: Any, task: str, name: str | None) -> TaskModel:
 async def searched(
     service: Any, model: TaskModel, task: str, items: Sequence[Any], **options: Any
 ) -> tuple[Any, int]:
-    """Return the results of items, computed in batches with other requests, and their tokens."""
+    """Return the result of each item, and the number of tokens of all items.
+
+    They are computed in batches with those of other requests.
+    """
     handler = model.handler(task, **options)
     items, costs = await service.workers.run(handler.read, items)
     return await asyncio.wrap_future(service.batcher.submit(handler, items, 1, costs)), sum(costs)

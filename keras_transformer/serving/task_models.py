@@ -77,7 +77,7 @@ def _by_command(kind):
     return Task(kind, run, _any_texts)
 
 
-# Keys are names of commands. A task whose kind has a `use` has the route /v1/ and this name.
+# Keys are names of commands; a task whose kind has a `use` also has the route `/v1/` + the key.
 TASKS: Mapping[str, Task] = {
     **{str(kind.command): _by_command(kind) for kind in KINDS if kind.use},
     "rank": Task(
@@ -103,7 +103,7 @@ TASKS: Mapping[str, Task] = {
 
 @dataclass(frozen=True)
 class TaskHandler:
-    """A handler for a batcher: a model's object with options; equal handlers share batches.
+    """A handler that does a task with a model; equal handlers share batches.
 
     Args:
         name: Name of the task, one of `TASKS`.
@@ -148,7 +148,7 @@ class TaskModel:
 
     @classmethod
     def load(cls, folder: Path, precision: str | None = None) -> TaskModel:
-        """Load a saved model of `TASKS`.
+        """Load a saved model, for all of `TASKS` that it can do.
 
         Raises:
             ValueError, ImportError: See `load` of the classes of `TASKS`.

@@ -65,7 +65,7 @@ class Question(BaseModel):
 
 
 Pairs = Annotated[Many[Text] | Many[tuple[Text, Text]], Field(min_length=1)]
-# Name and type of the items of a request.
+# Field and type of the items of a request, by `Use.items`.
 ITEMS: dict[str, tuple[str, Any]] = {
     "texts": ("texts", Texts),
     "texts or pairs": ("texts", Pairs),

@@ -136,7 +136,7 @@ def _signature(inputs, outputs):
 
 
 def _models(service, name, version, label):
-    """Return a list with the version that a request names; an empty list if it names none."""
+    """Return a list with the version that a request names; it is empty without such a name."""
     models = service.catalogue.models
     if name not in models:
         raise HTTPException(404, f"model must be one of {', '.join(models)}, got {name[:80]!r}")

@@ -23,7 +23,7 @@ class Token:
     Attributes:
         id: Id of the token.
         text: The text that it adds to the reply, with its space; for a special token, its name; for
-            bytes that are no complete character, "bytes:" and these, such as "bytes:\xe2\x82".
+            a part of a character, "bytes:" and its bytes, such as "bytes:\xe2\x82".
         bytes: Its bytes in UTF-8.
         log_prob: Its log-probability.
         offset: Number of characters of the reply that precede it.
@@ -39,7 +39,7 @@ class Token:
 
 
 class TokenTexts:
-    """The texts of a model's tokens; that of a token depends on the tokens before it.
+    """The texts of a model's tokens; the text of a token depends on the previous tokens.
 
     Args:
         tokenizer: The model's tokenizer.

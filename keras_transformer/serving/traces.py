@@ -23,9 +23,9 @@ class Span(NamedTuple):
 class Trace:
     """The phases of a request so far; other threads add to them.
 
-    `queue` is the time in which all threads, or slots, are busy with other requests, `batch` the
-    time in which a free thread waits for more texts (`delay`), and `search` the time in which a
-    batch is computed.
+    `queue` is the time in which all threads or slots are busy with other requests, `batch` the time
+    in which a free thread waits for more texts (`delay`), and `search` the time in which a batch is
+    computed, or a reply written.
     """
 
     def __init__(self):

@@ -1,4 +1,4 @@
-"""Turns among clients for work on texts and files, of which only a few can run at once."""
+"""Threads for work on texts and files, which clients use in turn."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def network(address: str) -> Hashable:
 
 
 class Client(NamedTuple):
-    """The sender of a request: a network. Its file requests and its others are two clients."""
+    """The sender of a request: a network. Its requests with files count as another client."""
 
     network: Hashable
     sends_file: bool = False
@@ -106,5 +106,5 @@ class Workers:
                 is_left.set()
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads after their current work; cancel what waits for them."""
         self._pool.shutdown(wait=False, cancel_futures=True)

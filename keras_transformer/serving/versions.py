@@ -29,10 +29,10 @@ class Versions:
     """All versions of a model; each request is answered by one of them.
 
     Args:
-        models: The models, each with its `Version`.
+        models: The `Model` of each version.
 
     Raises:
-        ValueError: If two have the same number, or they differ in their languages.
+        ValueError: If two have the same number, or they differ in their languages or default pair.
     """
 
     def __init__(self, models: Sequence[Any]):

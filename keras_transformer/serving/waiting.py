@@ -123,9 +123,9 @@ class Waiting:
         return next(iter(self._jobs.values()))[0]
 
     def take(self, most: int) -> dict[TextJob, list[int]]:
-        """Take a batch from all jobs with the same key in turn: job -> indices of its texts.
+        """Take a batch of the first job and the others with its key; return text indices by job.
 
-        It is empty if the first job was cancelled.
+        Clients, and the jobs of each, give one text in turn. Cancelled jobs give none.
 
         Args:
             most: Maximum number of tokens; one text may have more.

@@ -24,7 +24,9 @@ LEFT = 499  # status of a request whose client left: nginx's number
 
 
 class Watch:
-    """ASGI middleware that counts requests, sets headers, and cancels late or abandoned ones.
+    """ASGI middleware that counts requests, sets headers, and cancels requests.
+
+    A request is cancelled if it takes longer than `timeout`, or if its client disconnects.
 
     Args:
         app: The ASGI application to wrap.

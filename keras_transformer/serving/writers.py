@@ -36,7 +36,8 @@ class LanguageModel:
         """Load a saved language model, with its chat template if it has one.
 
         Raises:
-            ValueError, ImportError: See `CausalLM.load` and `Chat`.
+            ValueError: If the saved search has several beams; see also `CausalLM.load`, `Chat`.
+            ImportError: See `CausalLM.load` and `Chat`.
         """
         writer = language.CausalLM.load(folder, precision)
         beams, name = writer.options({}).beam_size, f'beam_size in "search" of {folder / CONFIG}'
@@ -51,9 +52,9 @@ class LanguageModel:
 
 
 def is_language_model(folder: Path) -> bool:
-    """Return whether a folder is a saved language model that does not translate.
+    """Return whether a folder is a saved language model without a prompt for translations.
 
-    With a prompt for translations, it is served as a translator.
+    With such a prompt, a language model is served as a translator.
 
     Raises:
         ValueError: If its `config.json` is broken.

@@ -13,12 +13,12 @@ export async function ask(path, { body, signal, say } = {}) {
   return await (await answer(path, options(body, signal), signal, say)).json();
 }
 
-// The same with the key in a header, which all routes read.
+// Like `ask`, with the key in a header, which all routes accept.
 export async function askWithKey(path, { body, signal, say } = {}) {
   return await (await answer(path, withKeyInHeader(body, signal), signal, say)).json();
 }
 
-// Yield the chunks of an answer of OpenAI's API that is streamed, as `ask` does.
+// Yield the chunks of a streamed answer of OpenAI's API. Waiting and errors are those of `ask`.
 export async function* askForChunks(path, { body, signal, say } = {}) {
   const response = await answer(path, withKeyInHeader({ ...body, stream: true }, signal), signal, say);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -79,7 +79,7 @@ function options(body, signal) {
   };
 }
 
-// OpenAI's routes take the key in a header only.
+// The routes of OpenAI's API and of other tasks accept the key only in a header.
 function withKeyInHeader(body, signal) {
   const headers = { "Content-Type": "application/json" };
   if (storedKey()) headers.Authorization = `Bearer ${storedKey()}`;

@@ -99,7 +99,8 @@ export class ChatView {
     }
   }
 
-  // Keep the reply, or its beginning; without any, give the text back.
+  // Keep the reply, even if it is incomplete. If it is empty, remove the question and put its text
+  // back into the field.
   end(messages, question, reply) {
     const content = reply.textContent;
     this.show();

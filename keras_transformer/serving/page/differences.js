@@ -2,8 +2,8 @@
 
 const MOST = 4_000_000; // compared pairs of words; in longer texts all of the middle is marked
 
-// Return nodes of `text`, in which what is not in `other` is in a <mark>; where only something of
-// `other` is missing, the <mark> is empty.
+// Return the nodes of `text`: words that are not in `other` are in a <mark>. Where words of `other`
+// are only missing, there is an empty <mark>.
 export function marked(text, other) {
   const [own, others] = [split(text), split(other)];
   let start = 0;
@@ -27,14 +27,15 @@ export function marked(text, other) {
   return [...nodes, own.slice(own.length - end).join("")].filter((node) => node !== "");
 }
 
-// Words, and what stands between them. Languages without spaces have words, too.
+// Split a text into words and what is between them; if the browser can, also in languages without
+// spaces.
 function split(text) {
   if (!Intl.Segmenter) return text.match(/\s+|[\p{L}\p{N}\p{M}]+|[^\s\p{L}\p{N}\p{M}]/gu) ?? [];
   const segments = new Intl.Segmenter(undefined, { granularity: "word" }).segment(text);
   return [...segments].map(({ segment }) => segment);
 }
 
-// Yield runs of `own`: those in its longest common subsequence with `others`, and marked the rest.
+// Yield runs of `own`: those outside its longest common subsequence with `others` are marked.
 function* changes(own, others) {
   if (!own.length || !others.length || own.length * others.length > MOST) {
     if (own.length || others.length) yield { words: own, isMarked: true };

@@ -1,7 +1,7 @@
 // Two language selects: the source, "auto" included, and the targets that are served from it.
 
 export class LanguagePair {
-  // `entries` are those of the route `languages`.
+  // `entries` is the answer of the route `languages`.
   constructor(source, target, entries) {
     this.selects = { source, target };
     this.languages = new Map(entries.map((language) => [language.code, language]));
@@ -26,7 +26,7 @@ export class LanguagePair {
     return [...new Set(this.sources.flatMap((language) => language.targets))];
   }
 
-  // Choose a pair, or the first language where one is not served.
+  // Choose a pair; a language that is not served is replaced by the first one.
   choose(source, target) {
     const sources = this.sources.map(({ code, name }) => [code, name]);
     fill(this.selects.source, [["auto", "Detect language"], ...sources], source);
@@ -40,7 +40,8 @@ export class LanguagePair {
     this.selects.source.options[0].text = sure ?? "Detect language";
   }
 
-  // Return the language that the target becomes a source for, given the `read` one of the text.
+  // Return the target after a swap: the source; if that is "auto", `read`, the language detected in
+  // the text, else the first language into which the target is translated.
   back(read) {
     if (this.source !== "auto") return this.source;
     return read ?? this.targets(this.target)[0];

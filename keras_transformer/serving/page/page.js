@@ -19,7 +19,7 @@ let settings = { charLimit: Infinity, alternatives: 0 };
 let shown = null; // current result: q, source, target and translations, the shown one first
 let running = null;
 let timer = 0;
-let isTargetChosen = false; // by a person, or else it gives way to a text in that language
+let isTargetChosen = false; // by the user; else a text in the target language changes the target
 const view = new AttentionView($("attention"));
 
 function sayIn(element) {
@@ -129,7 +129,7 @@ function wait(isWaiting) {
 function choose(rank) {
   const translations = [...shown.translations];
   [translations[0], translations[rank]] = [translations[rank], translations[0]];
-  show({ ...shown, translations, quality: undefined }); // it is that of the best translation
+  show({ ...shown, translations, quality: undefined }); // known only for the best translation
   $("alternatives").querySelectorAll("button")[rank - 1].focus();
 }
 
@@ -175,7 +175,7 @@ function clear() {
   $("text").focus();
 }
 
-// Show the attention; before the translation is there, ask for it without a pause.
+// Show the attention. If the translation is not there yet, request it at once.
 function look() {
   if (!$("look").disabled) view.open(shown, $("text").value.slice(0, $("text").selectionStart));
   else if (shown?.q !== $("text").value) translate();

@@ -1,4 +1,4 @@
-// A hint that a picture goes on beyond the edges of its box.
+// A hint that a picture is larger than its box.
 
 import { hovers } from "./touch.js";
 

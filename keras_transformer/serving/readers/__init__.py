@@ -2,7 +2,7 @@
 
 A reader is a module with two functions: `read` returns the texts of a file, and names of parts
 whose words are left out; `filled` returns the file with other texts. Readers use only the standard
-library and lxml, and know nothing but the file.
+library and lxml.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from keras_transformer.system.extras import missing
 
 MOST_BYTES = 1_000_000_000  # memory of a reader's process
 MOST_SECONDS = 20  # processor time of a reader's process
-LETTERS = 50  # allowed characters of all texts of a file, tags included, for each allowed text
+LETTERS = 50  # maximum characters of a file's texts, tags included, per maximum number of texts
 COMMAND = (sys.executable, "-I", str(Path(__file__).parent))
 
 
@@ -27,13 +27,13 @@ class Readers:
     """Readers of files: extract the texts of a file, and write the file with other texts.
 
     A reader's process may take `MOST_BYTES` of memory and `MOST_SECONDS` of the processor, and ends
-    with the request that it works for. So a file that was made to exhaust the server exhausts a
-    process that is thrown away.
+    with the request that it works for. So a file that was made to exhaust the server exhausts only
+    that process.
 
     Args:
         most_texts: Maximum number of texts in a file. Together they may have `LETTERS` times as
             many characters.
-        processes: Maximum number of processes at the same time, in which clients take turns.
+        processes: Maximum number of processes at the same time; clients take turns.
     """
 
     def __init__(self, most_texts: int, processes: int = 2):

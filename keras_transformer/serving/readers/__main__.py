@@ -14,7 +14,7 @@ def limit(seconds: int, most_bytes: int) -> None:
     """Limit the processor time and the memory of this process, where the system can."""
     try:
         import resource
-    except ImportError:  # Windows: the parent's clock is the only limit
+    except ImportError:  # Windows: only the server's time limit for requests ends the process
         return
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))

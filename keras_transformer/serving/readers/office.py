@@ -22,7 +22,7 @@ else:  # run by `__main__`, without the package
     paragraphs, text_places = map(importlib.import_module, ("paragraphs", "text_places"))
 
 MOST_UNPACKED = 200_000_000  # maximum bytes of all files in the archive
-MOST_TAGS = 2_000_000  # a tag takes up to some hundred bytes of memory
+MOST_TAGS = 2_000_000  # maximum tags in all parts; each takes up to some hundred bytes of memory
 TYPES = "[Content_Types].xml"
 # Ends of the content types of the parts of Office Open XML that hold text.
 _TEXT_TYPES = re.compile(
@@ -105,7 +105,7 @@ class _Document:
         return etree.fromstring(self._members[member], self._parser)
 
     def _kinds(self):
-        """Return the content type of each part with text, by name; OpenDocument's is the name."""
+        """Return the content type of each part with text, by name; for OpenDocument, its name."""
         names = {x.filename: x for x in self._members}
         if TYPES not in names:  # OpenDocument, whose parts have fixed names, also in its charts
             fixed = re.compile(r"(.*/)?(content|styles)\.xml")

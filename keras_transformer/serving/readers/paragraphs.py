@@ -1,6 +1,6 @@
 """The texts in the XML of office documents: what a reader of the document sees.
 
-A text ends with its paragraph, and at a line break or a tab, which stay where they are.
+A text ends with its paragraph, and at a line break, a tab or several spaces, which stay in place.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _TEXT = f"{{{OFFICE}:text:1.0}}"
 _PLACEHOLDER = f"{{{OFFICE}:presentation:1.0}}placeholder"
 
 PARAGRAPHS = frozenset(["w:p", "a:p", "text:p", "text:h"])
-# Elements that hold one text outside any paragraph: comments, alternative texts, footers.
+# Elements that hold one text outside any paragraph: comments, alternative texts, headers, footers.
 ALONE = frozenset(
     ["p:text", "svg:title", "svg:desc", "presentation:footer-decl", "presentation:header-decl"]
 )
 BREAKS = frozenset(["w:br", "w:cr", "w:tab", "w:ptab", "a:br", "text:tab", "text:line-break"])
 HYPHENS = {"w:noBreakHyphen": "-", "w:softHyphen": ""}
-# Objects that separate two words, even without a space around them.
+# Elements that separate two words, even without a space around them.
 OBJECTS = frozenset(["w:sym", "w:object", "wp:inline", "m:oMath", "text:s"])
 
 

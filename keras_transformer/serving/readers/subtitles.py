@@ -1,7 +1,8 @@
 """Subtitle files, SubRip and WebVTT: read their texts, and write the file with other texts.
 
-A text is what one speaker says in one subtitle. Marks around it (dashes of speakers, musical notes,
-positions) are stored apart; tags inside it (italics, colours, voices) become HTML tags.
+A text is what one speaker says in one subtitle, or a line of a song. Marks around it (dashes of
+speakers, musical notes, positions) are stored apart; tags inside it (italics, colours, voices)
+become HTML tags.
 
 The package srt is not used: its regular expressions take hours for some hundred kB of digits.
 """
@@ -39,7 +40,9 @@ class _Text:
 
 
 def read(content: bytes) -> tuple[list[str], list[str]]:
-    """Return the HTML of each text, in one line, with numbered tags; and an empty list.
+    """Return the HTML of each text, in one line, with numbered tags.
+
+    The second value, the names of parts that are left out, is an empty list.
 
     Raises:
         ValueError: If there are no subtitles, or the content is not UTF-8.
@@ -49,7 +52,7 @@ def read(content: bytes) -> tuple[list[str], list[str]]:
 
 
 def filled(content: bytes, texts: list[str]) -> bytes:
-    """Return the file with its texts replaced; each text keeps its number of lines."""
+    """Return the file with its texts replaced; each has at most as many lines as before."""
     lines, places, is_web = _read(content)
     result, done = [], 0
     for place, text in zip(places, texts, strict=True):
@@ -163,7 +166,7 @@ def _restored(place, translation, is_web):
 
 
 def _wrapped(text, lines):
-    """Wrap the text to a number of lines of about equal length; tags are not broken."""
+    """Wrap the text to at most `lines` lines of about equal length; tags are not broken."""
     if lines == 1:
         return text
     tag = r"<[^<>]*>|\{[^{}]*\}"

@@ -162,7 +162,7 @@ def _with_space_as_before(slots, i, first, second):
 
 
 def fill(slots: list[Slot], translation: str) -> None:
-    """Put a translation into slots; if their order has changed, all of it into the longest.
+    """Put a translation into slots; if it changes their order, put all of it into the longest.
 
     Args:
         slots: The slots of a text.
