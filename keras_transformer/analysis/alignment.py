@@ -102,7 +102,7 @@ def align(
 ) -> list[list[tuple[int, int]]]:
     """Align each word of a target with the source word that it translates.
 
-    It is the source word with the highest cross-attention weight, see
+    The source word with the highest cross-attention weight is chosen, see
     `attention_weights.alignment_weights`; the weights of a word's tokens are added up.
 
     `python -m benchmarks.alignment` measures the alignments on the built-in grammar.
@@ -110,8 +110,8 @@ def align(
     Args:
         translator: Translator with any encoder-decoder model.
         sources, targets: Texts, the same number of each.
-        split: Function from a text to the spans of its words, such as `words` or `spaced_words`;
-            None: `words`.
+        split: Function from a text to the spans of its words, such as `words` or `spaced_words` of
+            `text.word_spans`; None: `words`.
         strict: Whether a text without tokens, or with more than the model's `max_length`, raises
             ValueError; else it has no pairs, or is cut.
 

@@ -104,7 +104,7 @@ def measured(
     lowercase: bool = False,
     tokenize: str | None = None,
 ) -> dict[str, Any]:
-    """Return the metrics of `assess` for translations that exist already.
+    """Return the metrics of `assess`, without published BLEU and ROUGE, for given translations.
 
     Args:
         translator: Translator that made the translations.
@@ -146,7 +146,8 @@ def perplexity(
 
     Args:
         translator: Translator to measure.
-        pairs: (source, target) texts; pairs longer than the model's `max_length` are skipped.
+        pairs: (source, target) texts. A pair is skipped if one of its texts is longer than the
+            model's `max_length`.
         tokens_per_batch: See `Translator.score`.
 
     Returns:
@@ -177,8 +178,9 @@ def log_probabilities(
         tokens_per_batch: See `Translator.score`.
 
     Returns:
-        Log-probabilities (N,), NaN for pairs longer than the model's `max_length`; and numbers of
-        target tokens (N,), EOS included, without forced first tokens such as a language.
+        Log-probabilities (N,), NaN if a text of the pair is longer than the model's `max_length`;
+        and numbers of target tokens (N,), EOS included, without forced first tokens such as a
+        language.
 
     Raises:
         ValueError: If the numbers of texts differ.

@@ -68,8 +68,8 @@ def bleu_metric(
     """Return sacreBLEU's BLEU with a tokenizer.
 
     Args:
-        tokenize: Name of the tokenizer, one of `TOKENIZERS`; None: that of `tokenizer_of`, or if
-            it needs MeCab, which is not installed, "char" with a warning.
+        tokenize: Name of the tokenizer, one of `TOKENIZERS`; None: that of `tokenizer_of`. If this
+            cannot be loaded, since MeCab is not installed, "char" is used, with a warning.
         language, texts: See `tokenizer_of`.
         options: Further arguments of `sacrebleu.BLEU`.
 
@@ -95,9 +95,9 @@ def bleu_metric(
 
 
 def lengths_of(texts: Sequence[str]) -> tuple[str, list[int]]:
-    """Return the unit and the lengths of texts.
+    """Return the unit of the lengths of texts, and the length of each.
 
-    The unit is "words", or "characters" for scripts without spaces; spaces do not count.
+    The unit is "words", or for scripts without spaces "characters", without the spaces.
 
     Args:
         texts: Texts in one language.

@@ -91,7 +91,7 @@ class ImageFormat:
 
 
 def table_of(height: int, width: int, kind: str = "vit") -> FieldTable:
-    """Return which fields of `ViTImageProcessor` (`transformers` 5.23) are read or refused.
+    """Return which fields of an image processor (`transformers` 5.23) are read or refused.
 
     Args:
         height, width: Size of the model's images in pixels.
@@ -141,8 +141,8 @@ def image_format_of(
     """Return the format of a ViT in Hugging Face's layout, from `preprocessor_config.json`.
 
     Args:
-        folder: Folder of the checkpoint. Without the file, ViT's defaults hold: mean and deviation
-            0.5.
+        folder: Folder of the checkpoint. Without the file, the defaults of `transformers` hold, such
+            as mean and deviation 0.5.
         channels: Number of the model's channels.
         size: Height and width of the model's images in pixels.
         kind: The `model_type` of the model: "vit", or "deit", whose images are cropped.
