@@ -70,7 +70,7 @@ def _split(text):
 
 
 def _repetitions(tokens):
-    """Return the number of repeated n-grams, and of phrases twice and words three times in a row."""
+    """Return the number of repeated n-grams, doubled phrases and tripled words."""
     tokens = [token.lower() for token in tokens]
     ngrams = Counter(zip(*(tokens[i:] for i in range(NGRAM)), strict=False))
     again = sum(count - 1 for count in ngrams.values())

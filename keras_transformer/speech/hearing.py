@@ -170,7 +170,8 @@ def check_feature_extractor(folder: str | os.PathLike, config: SpeechConfig) -> 
     """Check that a Whisper folder asks for the same audio features as this package computes.
 
     Args:
-        folder: Folder of the checkpoint. Without `preprocessor_config.json`, nothing is checked.
+        folder: Folder of the checkpoint. The features are in `preprocessor_config.json`, or in the
+            part "feature_extractor" of `processor_config.json`. Without both, nothing is checked.
         config: Config of its model.
 
     Raises:

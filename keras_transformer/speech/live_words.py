@@ -25,7 +25,7 @@ def agreed_words(
     This is LocalAgreement-2 (Macháček et al. 2023, section 2.1). Each transcription covers the
     recent sound. When this is longer than about half the window, the sound up to the end of the
     last yielded word is dropped. If the window is full without agreement, its words are yielded
-    nevertheless, except the last of several. At the end of the sound, the remaining words are yielded.
+    nevertheless, except the last of several. At the end, the remaining words are yielded.
 
     Args:
         transcribe: Function from samples (N,) to their words with times.

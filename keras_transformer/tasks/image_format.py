@@ -138,11 +138,12 @@ def image_format_of(
     size: tuple[int, int] = (224, 224),
     kind: str = "vit",
 ) -> ImageFormat:
-    """Return the format of a ViT in Hugging Face's layout, from `preprocessor_config.json`.
+    """Return the format of the images of a ViT in Hugging Face's layout.
 
     Args:
-        folder: Folder of the checkpoint. Without the file, the defaults of `transformers` hold, such
-            as mean and deviation 0.5.
+        folder: Folder of the checkpoint, with the format in `preprocessor_config.json`, or in the
+            part "image_processor" of `processor_config.json`. Without both, it is the default of
+            `transformers`, with mean and deviation 0.5.
         channels: Number of the model's channels.
         size: Height and width of the model's images in pixels.
         kind: The `model_type` of the model: "vit", or "deit", whose images are cropped.
