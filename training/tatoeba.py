@@ -3,9 +3,10 @@
     python -m training.tatoeba --data-folder DATA
 
 DATA has the folders `tatoeba-en-de`, `tatoeba-en-es` and `tatoeba-en-fr` of the recipe `tatoeba`.
-The first run trains on their text as it is, the others go on from it on text with noise, each at
-a learning rate that falls to zero. The same command resumes. On two CPU cores it takes hours;
-`--set` changes options of all runs, such as tokens_per_batch on a GPU.
+The first run trains on their text as it is. The second starts from the first, and the third from
+the second; both train on text with noise, with a learning rate that falls to zero. The same command
+resumes. On two CPU cores it takes hours; `--set` changes options of all runs, such as
+tokens_per_batch on a GPU.
 """
 
 from __future__ import annotations
@@ -35,14 +36,15 @@ RUNS = {
     "third": "epochs=4 peak_learning_rate=0.002 warmup_steps=300 decay=linear noise=0.1 "
     "model.dropout=0.05",
 }
-PAIRS, PER_PIECE, FREQUENT = 30_000, 50, 300  # of the shortlist: about so many pairs per language
+PAIRS = 30_000  # pairs of each language, about, from which the shortlist is trained
+PER_PIECE, FREQUENT = 50, 300  # options of `Shortlist.train`
 
 
 def shortlist_of(translator: Translator, data_folder: Path) -> Shortlist:
     """Return the shortlist of a translator of six directions.
 
     Args:
-        translator: The translator, whose sources begin with the tag of a language.
+        translator: The translator, whose sources begin with the tag of the target language.
         data_folder: Folder of the training text.
     """
     sources, targets = list[str](), list[str]()

@@ -1,7 +1,7 @@
 """Train a language model on texts, measure it and save it.
 
 The defaults are nanoGPT's for a CPU: 4 layers of 4 heads, 128 wide, 64 characters of context, 12
-windows per step, 2,000 steps, no dropout. With --start-from a trained model is trained further.
+windows per step, 2,000 steps, no dropout. --start-from trains an existing model further.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _windows(run, text, tokenizer, start, room):
 
 
 def _model(run: TaskRun, family: str, vocab_size: int, attention: str) -> DecoderOnly:
-    """Return a new model; a GPT and a LLaMA have about the same number of weights."""
+    """Return a new model; of the same sizes, a GPT and a LLaMA have about as many weights."""
     vocab_size = -(-vocab_size // 8) * 8
     kernel = None if attention == "softmax" else attention
     sizes = run.sizes | dict(max_length=run.length, kernel=kernel)

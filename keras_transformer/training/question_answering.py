@@ -2,7 +2,7 @@
 
 A .tsv file assigns each article to training ("train") or testing ("eval"). The task is span
 extraction (Devlin et al. 2019, section 4.2). If training has questions without an answer, as in
-SQuAD 2.0, the model learns to give none (section 4.3).
+SQuAD 2.0, the model learns which questions have none (section 4.3).
 """
 
 from __future__ import annotations

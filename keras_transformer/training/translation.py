@@ -35,7 +35,7 @@ from keras_transformer.weights.state import CHECKPOINTS, restore_state
 
 # Files and folders of a run, which --overwrite removes.
 OF_A_RUN = (CHECKPOINTS, LOG, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METRICS, MANIFEST)
-# Options that a resumed run may change; with others changed, it is a different run.
+# Options that a resumed run may change; a change of any other option makes it a different run.
 NOT_THE_RUN: tuple[str, ...] = ("epochs", "patience", "bleu_every", "average_last", "beam_size")
 NOT_THE_RUN += ("length_penalty", "checkpoint_every", "distribution", "remat")
 
@@ -250,9 +250,9 @@ def _callbacks(options, corpus, translator, progress, events):
 def _averaged(options, setup, checkpoints, optimizer):
     """Return a translator with averaged weights, and the number of averaged checkpoints.
 
-    The average is that of Vaswani et al. 2017, section 6.1, in float32. With LoRA, only the last
-    checkpoint is used: a mean of products is not a product of means. An exponential moving average
-    is in the optimizer's state, so the last checkpoint is enough.
+    The weights are the mean of the last checkpoints (Vaswani et al. 2017, section 6.1), in float32.
+    With LoRA, only the last checkpoint is used: the mean of products is not the product of means.
+    With `ema_decay`, the moving average from the optimizer's state in the last checkpoint is used.
     """
     single = options.lora_rank or options.ema_decay
     last = checkpoints.paths()[-1 if single else -options.average_last :]
