@@ -83,7 +83,7 @@ def train(run: TaskRun, held_out: str | None = None, words: Count = 1) -> None:
     model.compile(optimizer, loss, metrics=[Perplexity(NO_LABEL)])
     run.fit(model, iter(batches), len(batches))
 
-    # Clips are not padded to 30 seconds, since this training did not, even if --start-from does.
+    # The model was trained without padding to 30 seconds, even if --start-from was with it.
     hearing = dataclasses.replace(hearing, pads_clips=False)
     transcriber = Transcriber(model, tokenizer, hearing)
     scores = _scores(transcriber, tests, places)
