@@ -62,6 +62,7 @@ def assess(
         - `tokens_per_second`: the tokens of the translations divided by `seconds`.
 
     Raises:
+        TypeError: If an option is unknown.
         ValueError: If there are no pairs, or an option is out of range.
         ImportError: If `published_language` is given and sacremoses is not installed, or
             `summaries` and rouge-score is not.

@@ -13,7 +13,7 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.evaluation.tokenizers import bleu_metric
 from keras_transformer.text.tokenizer import checked_texts
 
-TESTS = {"bootstrap": "bs", "randomization": "ar"}
+TESTS = {"bootstrap": "bs", "randomization": "ar"}  # with sacreBLEU's names
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def compare(
     """Test the difference between each system and the first one, with sacreBLEU.
 
     ```python
-    compare({"baseline": one, "ours": other}, references)["ours"]["BLEU"].p_value
+    compare({"baseline": baseline, "ours": translations}, references)["ours"]["BLEU"].p_value
     ```
 
     Args:

@@ -59,7 +59,8 @@ def distilled(
             highest BLEU is taken (section 3.3, sequence-level interpolation). None: all different
             ones are taken.
         num_hypotheses: Number of translations that the teacher makes of each text.
-        options: Further options of `Translator.nbest`.
+        options: Further options of `Translator.nbest`; `beam_size`, by default 4, is raised to
+            `num_hypotheses` if it is less.
 
     Raises:
         ValueError: If the numbers of texts differ.

@@ -138,6 +138,7 @@ def measure(
         tokens_per_batch, options: See `Translator.translate`.
 
     Raises:
+        TypeError: If an option is unknown.
         ValueError: If there are no pairs, the baseline does not have one text per pair, or an
             option is out of range.
     """
