@@ -23,9 +23,9 @@ from keras_transformer.text.marian_tokenizer import tag_of
 from keras_transformer.training import runs
 from keras_transformer.training.translation import train
 
-LANGUAGES = ("de", "es", "fr")  # beside English
-# A deep encoder is computed once for each sentence, a decoder once for each token (Kasai et al.
-# 2021, "Deep Encoder, Shallow Decoder").
+LANGUAGES = ("de", "es", "fr")  # besides English
+# The encoder is deep, since it runs once per sentence; the decoder, which runs once per token, is
+# shallow (Kasai et al. 2021, "Deep Encoder, Shallow Decoder").
 SIZES = ["model.d_model=192", "model.d_ff=768", "model.num_heads=6", "vocab_size=8000"]
 SIZES += ["model.num_encoder_layers=6", "model.num_decoder_layers=2"]
 SIZES += ["num_buckets=14", "average_last=1", "protect=true"]

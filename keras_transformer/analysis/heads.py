@@ -169,7 +169,7 @@ def grammar_rankings(
 
 
 def _words_at(text, places):
-    """Return the indices of the words that contain given characters of a text; None for None."""
+    """Return the index of the word at each of some positions in a text; None for None."""
     starts = [start for start, _ in words(text)]
     return tuple(None if x is None else bisect.bisect_right(starts, x) - 1 for x in places)
 

@@ -15,7 +15,7 @@ from keras_transformer.config import require
 
 TOKENIZERS = tuple(sacrebleu.BLEU.TOKENIZERS)
 # sacreBLEU's tokenizers of languages that are written without spaces, or (Korean) with few. For the
-# last group it recommends none, so their characters count as words.
+# last group it recommends no tokenizer, so their characters count as words.
 _CODES = {
     "zh": "zh zho chi cmn cn yue wuu nan hak gan hsn cdo lzh chinese cantonese",
     "ja-mecab": "ja jpn jp japanese",

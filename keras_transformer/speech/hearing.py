@@ -190,7 +190,7 @@ def feature_table(config: SpeechConfig) -> FieldTable:
         read=(),
         harmless=(
             *("feature_extractor_type", "processor_class", "auto_map", "return_attention_mask"),
-            *("mel_filters", "n_samples", "nb_max_frames"),  # computed from the others
+            *("mel_filters", "n_samples", "nb_max_frames"),  # computed from other fields
             "do_normalize",  # `transformers` ignores it in the file
         ),
         refused={

@@ -29,7 +29,7 @@ UNKNOWN = "<|endoftext|>"  # the unknown token of a tokenizer of characters
 
 
 class Synthesizer:
-    """A speaker of texts: a model that `training.speech_synthesis` saved.
+    """A speech synthesizer that `training.speech_synthesis` saved.
 
     ```python
     synthesizer = Synthesizer.load("saved_models/voices")

@@ -277,7 +277,10 @@ class Transcriber:
         return np.array(ids)[logits_BV[:, ids].argmax(axis=-1)]
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
-        """Write `model.keras`, the tokenizer, `config.json` and a card; see `EncoderTask.save`."""
+        """Write `model.keras`, `tokenizer.json`, `config.json` and a model card.
+
+        The arguments are those of `EncoderTask.save`.
+        """
         facts = {"task": TASK, "hearing": asdict(self.hearing)}
         facts |= {"search": self.search} if self.search else {}
         save_folder(folder, self.model, self.tokenizer, facts, base=base)

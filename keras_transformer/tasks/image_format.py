@@ -115,8 +115,8 @@ def table_of(height: int, width: int, kind: str = "vit") -> FieldTable:
         ),
         harmless=(
             *("processor_class", "auto_map", "device", "return_tensors", "disable_grouping"),
-            *("image_seq_length", "do_convert_rgb"),  # image files are always converted
-            "do_resize",  # a ViT accepts no image of another size
+            *("image_seq_length", "do_convert_rgb"),  # image files are converted in any case
+            "do_resize",  # images are resized in any case, because a ViT accepts one size only
             *(("crop_size",) if kind != "deit" else ()),  # only read with `do_center_crop`
             "pad_size",  # only read with `do_pad`
         ),

@@ -18,7 +18,7 @@ from keras_transformer.training.fine_tuning import fine_tuned_vit
 from keras_transformer.training.task import Count, TaskRun, task
 
 UNDECAYED = ["bias", "gamma", "beta", "class_token", "positions"]
-# Digits are shifted a little; photographs are shifted more, and mirrored.
+# Training digits are shifted by up to 1 pixel, photographs by up to 4 pixels, and mirrored.
 CHANGES: dict[str, Any] = {"mnist": dict(pixels=1), "cifar10": dict(pixels=4, flip=True)}
 
 

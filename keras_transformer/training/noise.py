@@ -11,7 +11,7 @@ from keras_transformer.config import is_number, require
 from keras_transformer.text.tokenizer import checked_pairs
 
 Pairs = list[tuple[str, str]]
-MOST_SENTENCES = 4  # in a line of several sentences
+MOST_SENTENCES = 4  # maximum number of pairs that are joined
 EMOJI = (
     *("😀", "😂", "😊", "😍", "😉", "😎", "😢", "😡", "🤔", "🙏"),
     *("👍", "👋", "🎉", "🔥", "✨", "❤️", "🚀", "☕", "🌞", "🐶"),

@@ -141,7 +141,7 @@ def prepare_run(
 
 
 def _check_start(options, tokenizer, start_from):
-    """Refuse a start whose vocabulary lacks the symbols that the options write into the text."""
+    """Raise ValueError if the tokenizer lacks symbols that the options write into the text."""
     needs = {"context_sentences": reads_context, "inline_terms": reads_terms}
     for name, reads in needs.items():
         accepted = f"a translator that was trained with {name}"

@@ -54,7 +54,8 @@ def train(run: TaskRun, questions_file: Path, split_file: Path, shared_words: bo
     new = dict(num_types=SHARED_WORD + shared_words)
     model, tokenizer = encoder_for(run, "span_extraction", texts, new=new, read=read)
 
-    # "No answer" is the first token, [CLS]. Questions whose answer is cut off are left out.
+    # "No answer" is the span of the first token, [CLS]. Questions whose answer is cut off are
+    # left out.
     inputs, places = _arrays(questions, tokenizer, model.config)
     spans = [
         span_of(tokens, x.answers[0]) if x.answers else (0, 0)

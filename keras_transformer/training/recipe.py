@@ -54,7 +54,7 @@ class TranslationRecipe:
         inline_terms: Share of the training sources that carry translations of some of their words,
             so that the model learns to use a glossary, see `training.terms.with_terms`; 0: none.
         noise: Share of the training pairs that are changed as people type and paste text, such as
-            0.2, see `training.noise.with_noise`; 0: none.
+            0.2, see `training.noise.with_noise`; 0: none. It excludes `context_sentences`.
         context_sentences: Number of previous sentences of its document with which each sentence is
             read and translated, see `text.context.in_context`; an empty line in both text files
             ends a document. Each sentence also occurs alone. 0: none.
@@ -190,7 +190,7 @@ class TranslationRecipe:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TranslationRecipe:
-        """Make a recipe from its options; an unknown option raises ValueError."""
+        """Make a recipe from its options; one that is unknown or out of range raises ValueError."""
         return cls(**known(cls, values, "recipe options"))
 
     def to_dict(self) -> dict[str, Any]:
@@ -287,5 +287,5 @@ def _value(text: str) -> Any:
         return None  # TOML has no null
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):  # not TOML, or a number or a nesting too large for it
+    except (ValueError, RecursionError):  # not TOML, too large a number, or nested too deeply
         return text

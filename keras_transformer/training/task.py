@@ -262,7 +262,7 @@ def task(folder: Callable[[dict[str, Any]], Path] | None = None, **defaults: Any
 
 
 def _option(name, annotation, text):
-    """Return the type of an argument with its option for Typer."""
+    """Return an annotation for Typer: the type of an argument, and its option with a help text."""
     short = re.sub("_files?$", "", name)
     option = typer.Option(*([] if short == name else [f"--{short.replace('_', '-')}"]))
     if get_origin(annotation) is Annotated:

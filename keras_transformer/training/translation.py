@@ -194,7 +194,7 @@ def _model(options, setup, total_steps):
             weight_decay=options.weight_decay or None,
             state_dtype=None if options.optimizer_state == "float32" else options.optimizer_state,
             use_ema=options.ema_decay > 0,
-            ema_momentum=options.ema_decay ** (1 / accumulation),  # Keras averages in each batch
+            ema_momentum=options.ema_decay ** (1 / accumulation),  # Keras averages after each batch
         ),
         LabelSmoothedCrossentropy(options.label_smoothing, config.pad_id, options.r_drop),
         metrics=[Perplexity(config.pad_id)],
