@@ -23,7 +23,7 @@ BESIDES_WORDS = 4  # tokens of the shortest tree besides its words: two brackets
 
 
 class Parser:
-    """A parser of sentences into phrase-structure trees, that `training.parsing` saved.
+    """A parser of sentences into phrase-structure trees that `training.parsing` saved.
 
     ```python
     parser = Parser.load("saved_models/parser")

@@ -81,7 +81,7 @@ class TokenTagger(WordTask):
     ) -> list[list[Label]]:
         """Return the most probable tag of each word, predicted from the word's first token.
 
-        Words are encoded as in training, each with a space before it.
+        Words are encoded as in training: each with a space before it, if `spaced_words` is true.
 
         Args:
             sentences: The words of each sentence.

@@ -110,7 +110,15 @@ def batches(
     texts: list[list[str]],
     shuffle: bool = True,
 ) -> SequenceBatches | PretrainingBatches:
-    """Return batches of the kind `inputs`; a mask covers up to `longest` neighbouring tokens."""
+    """Return batches of masked texts.
+
+    Args:
+        run: The run.
+        model, tokenizer: The model that is trained, and its tokenizer.
+        inputs, longest: See the options `inputs` and `longest_mask` of `train`.
+        texts: Documents, as lists of lines.
+        shuffle: Whether each epoch has another order.
+    """
     config = model.config
     masking = _masking(tokenizer, config.pad_id, longest)
     if inputs not in INPUTS:

@@ -23,7 +23,11 @@ from keras_transformer.training.runs import say
 
 @dataclass(frozen=True)
 class _Text:
-    """The text of a table in one direction, without tags."""
+    """The text of a table in one direction, without tags.
+
+    With `context_sentences`, the pairs of `train` and `validation` contain context; `test` has one
+    sentence per pair, and an empty pair at the end of each document.
+    """
 
     options: CorpusOptions
     languages: tuple[str, str]

@@ -38,9 +38,9 @@ def with_noise(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) ->
 
     A changed pair has one of these changes, drawn at random:
 
-    - the source alone in lower case, without punctuation marks, or with a typo;
+    - only the source in lower case, without punctuation marks, or with a typo;
     - both sides in capitals, or between HTML tags;
-    - the same text on both sides in addition: emoji, an address, a number, a name, words of another
+    - the same text added to both sides: emoji, an address, a number, a name, words of another
       script and the like;
     - such text, or punctuation marks, in place of both sides;
     - the pair joined with one to three others.

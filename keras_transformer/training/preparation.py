@@ -36,8 +36,14 @@ OF_TRAINING = ("dropout", "layer_drop", "guided_alignment")  # config fields tha
 class RunSetup:
     """Setup of a run: tokenizer, model class, config and languages.
 
-    `start` is the translator that the run starts from; None: a new model. `search` has the default
-    search options of the new translator, and `directions` the language pairs of a multilingual one.
+    Args:
+        start: Translator that the run starts from; None: a new model is trained.
+        family: Class of the model.
+        tokenizer: Tokenizer of the new translator.
+        config: Config of the model.
+        languages: Codes of the source and the target language; None: unknown, or several.
+        search: Default search options of the new translator.
+        directions: Language pairs of a multilingual translator; empty for others.
     """
 
     start: Translator | None

@@ -194,7 +194,7 @@ class TranslationRecipe:
         return cls(**known(cls, values, "recipe options"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
+        """Return the options as plain values, for JSON."""
         return dataclasses.asdict(self)
 
 
@@ -259,7 +259,8 @@ def read_recipe(recipe: str, changes: list[str] | None = None) -> TranslationRec
             values in TOML; "none" is None, and other values are read as text.
 
     Raises:
-        ValueError: If a recipe or an option is unknown, or a file is not TOML.
+        ValueError: If a recipe or an option is unknown, an option is out of range, or a file is not
+            TOML.
     """
     path = Path(recipe) if recipe.endswith(".toml") else FOLDER / f"{recipe}.toml"
     if not path.is_file():

@@ -201,7 +201,7 @@ def say(line: str, *, everywhere: bool = False) -> None:
 
     Args:
         line: The line.
-        everywhere: Whether each of several processes prints it; else, only the first.
+        everywhere: Whether each of several processes prints it; if not, only process 0 does.
     """
     if current().index and not everywhere:
         return

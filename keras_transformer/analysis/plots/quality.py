@@ -84,12 +84,13 @@ def reliability(scores: Sequence[float], qualities: Sequence[float], bins: int =
 
     Texts are sorted by confidence into bins of equal width. A bar is the mean quality of the texts
     in a bin, a dot their mean confidence; in a calibrated model, both are equal. A second panel
-    shows the number of texts in each bin. The expected
-    calibration error is the sum over bins of |mean quality - mean confidence|, weighted by the
-    fraction of the texts. It is meaningful only if the confidence predicts this quality: if the
-    quality is an accuracy, such as the fraction of correct tokens, or if the confidence comes from
-    a `QualityEstimator`. For plain confidence and a similarity such as chrF, consider only whether
-    the bars rise.
+    shows the number of texts in each bin.
+
+    The expected calibration error is the sum over bins of |mean quality - mean confidence|,
+    weighted by the fraction of the texts. It is meaningful only if the confidence predicts this
+    quality: if the quality is an accuracy, such as the fraction of correct tokens, or if the
+    confidence comes from a `QualityEstimator`. For plain confidence and a similarity such as chrF,
+    consider only whether the bars rise.
 
     Args:
         scores: Confidence of each text in [0, 1], such as the geometric mean of its tokens'

@@ -212,7 +212,7 @@ def _drawn(translator: Translator, sentence: Sentence) -> Sentence:
         return sentence
     try:
         maps = attention(translator, sentence.source, sentence.translation)
-    except ValueError:  # the tokenizer knows none of its characters
+    except ValueError:  # such as a text of characters that the tokenizer does not know
         return sentence
     queries, keys, weights = between_words(maps, "cross")
     if max(len(queries), len(keys)) > MOST_SHOWN:
