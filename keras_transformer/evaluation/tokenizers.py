@@ -39,7 +39,7 @@ def tokenizer_of(language: str | None, texts: Iterable[str] = ()) -> str:
 
     Returns:
         "zh" for Chinese, "ja-mecab" for Japanese, "ko-mecab" for Korean; "char" for Thai, Lao,
-        Khmer, Burmese and Tibetan, for which sacreBLEU recommends none; else "13a".
+        Khmer, Burmese and Tibetan, for which sacreBLEU recommends no tokenizer; else "13a".
     """
     main, *others = re.split("[-_]", (language or "").lower())
     if "latn" in others:  # romanised text has spaces
