@@ -60,7 +60,7 @@ def shortlist_of(translator: Translator, data_folder: Path) -> Shortlist:
 
 
 def main(
-    data_folder: Annotated[Path, typer.Option(help="Folder of the folders of Tatoeba's text.")],
+    data_folder: Annotated[Path, typer.Option(help="Folder of the three text folders.")],
     output: Annotated[Path, typer.Option(help="Folder to write.")] = Path("saved_models/tatoeba"),
     work: Annotated[
         Path | None,
@@ -71,7 +71,7 @@ def main(
         typer.Option("--set", help="Change an option of all runs, such as epochs=1."),
     ] = None,
 ) -> None:
-    """Train the translator in three runs, learn its shortlist, and store it in 8 bits."""
+    """Train the translator in three runs, learn its shortlist, and save it with int8 weights."""
     work = work or output.with_name(f"{output.name}-runs")
     start: Path | None = None
     for name, options in RUNS.items():

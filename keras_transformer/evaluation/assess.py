@@ -235,7 +235,7 @@ def save_metrics(folder: str | os.PathLike, name: str, metrics: Mapping[str, Any
     Metrics of other test sets are kept; those of the same test set are replaced.
 
     Args:
-        folder: Folder of a saved translator.
+        folder: Folder of a saved model.
         name: Name of the test set, such as "test_2016_flickr".
         metrics: Plain values, such as those that `assess` returns.
 

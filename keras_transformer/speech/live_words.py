@@ -74,7 +74,7 @@ class _Live:
         self.pending: list[Word] = []  # words of the last transcription that were not yielded
 
     def words(self):
-        """Return the words of the samples that have not been yielded."""
+        """Transcribe the samples, and return the words that have not been yielded."""
         if len(self.samples) < 0.05 * self.rate:  # too short for a word, maybe even for a frame
             return []
         words = [

@@ -166,7 +166,10 @@ def _changes(options, config):
 
 
 def _tokenizer_for(tokenizer, directions):
-    """Return the tokenizer of `start_from` without a language pair: tags name target languages."""
+    """Return the tokenizer of `start_from` for sources that begin with the tag of a language.
+
+    Raise ValueError if it lacks the tag of a target language.
+    """
     known = isinstance(tokenizer, SentencePieceTokenizer | MarianTokenizer)
     languages = tokenizer.target_languages if known else ()
     for _, target in directions:
