@@ -80,7 +80,10 @@ class TextEmbedder(EncoderTask):
         return self.embedding.width(self.model.config.d_model * len(self._modes))
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
-        """Write the folder, see `EncoderTask.save`, and the weights of further modules, if any."""
+        """Write the files that `EncoderTask.save` writes.
+
+        If the modules after the pooling have weights, write `embedding.safetensors`, too.
+        """
         facts: dict[str, Any] = {"task": self.kind.task, "pooling": self.pooling}
         if embedding_facts := self.embedding.facts():
             facts["embedding"] = embedding_facts

@@ -73,7 +73,7 @@ def fine_tuned(
     Raises:
         ValueError: If a value is out of range.
     """
-    changes = {"problem_type": None, **changes}  # that of `start` does not hold for the new head
+    changes = {"problem_type": None, **changes}  # the old one does not hold for the new head
     config = dataclasses.replace(start.config, head=head, **changes)
     if (config.head, config.labels) == (start.config.head, start.config.labels):
         model = with_config(start, config, precision)

@@ -127,7 +127,7 @@ def _model(run: TaskRun, family: str, vocab_size: int, attention: str) -> Decode
     sizes = run.sizes | dict(max_length=run.length, kernel=kernel)
     if family == "gpt":
         return GPT(GPTConfig(vocab_size, **sizes), dtype=run.precision)
-    # With three matrices instead of two, the gated feed-forward has 2/3 of the width 4 * d_model.
+    # A gated feed-forward has three matrices, not two, so its width is 2/3 of 4 * d_model.
     d_ff = 8 * round(run.d_model / 3)
     config = LLaMAConfig(vocab_size, bos_id=0, eos_id=0, d_ff=d_ff, tie_output=True, **sizes)
     return LLaMA(config, dtype=run.precision)

@@ -158,7 +158,7 @@ def _new(run, pairs):
     end = tokenizer.pieces()[END]
     config = LLaMAConfig(
         -(-tokenizer.vocab_size // 8) * 8,
-        # With three matrices instead of two, the gated feed-forward has 2/3 of 4 * d_model.
+        # A gated feed-forward has three matrices, not two, so its width is 2/3 of 4 * d_model.
         d_ff=8 * round(run.d_model / 3),
         max_length=2 * run.length,
         tie_output=True,

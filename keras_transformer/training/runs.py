@@ -45,7 +45,7 @@ class _Signalled(BaseException):
 class _Signals:
     """Handlers of SIGTERM and SIGINT during a run."""
 
-    checkpoints: Checkpoints | None = None  # set during `fit`, which ends after the batch
+    checkpoints: Checkpoints | None = None  # set during `fit`, which a signal ends after a batch
     number: int | None = None  # number of the first signal
 
     def __call__(self, number, frame):

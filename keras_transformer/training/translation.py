@@ -93,7 +93,7 @@ def train(
     )
     if overwrite and team.index == 0:  # only now that all arguments are checked
         removed(*(output / name for name in OF_A_RUN))
-    team.exchange(None)  # a barrier: now all see the folder without old files
+    team.exchange(None)  # a barrier: all processes then see the folder without old files
     checkpoints = _checkpoints(options, output, setup, len(pairs), total_steps, team)
     progress = Progress(batches.num_tokens / len(batches), checkpoints=checkpoints)
     events = output / "tensorboard" if tensorboard and team.index == 0 else None
