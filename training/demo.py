@@ -16,9 +16,9 @@ from keras_transformer.evaluation.scores import table
 from keras_transformer.export import saved_model
 from keras_transformer.training import runs
 
-SENTENCES = 5  # from the end of each test set; "varied" has the same sentences as people type them
+SENTENCES = 5  # sentences that are shown, from the end of each of the two test sets
 
-# All code that a SavedModel needs; this package is not imported.
+# A program that uses the SavedModel without this package.
 PROGRAM = """
 import sys
 import tensorflow as tf

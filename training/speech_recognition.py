@@ -1,4 +1,4 @@
-"""Train a small speech model that spells spoken digits.
+"""Train a small speech model that transcribes spoken digits.
 
     python -m training.speech_recognition --data-folder data --output saved_models/digits
 

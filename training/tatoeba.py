@@ -3,9 +3,10 @@
     python -m training.tatoeba --data-folder DATA
 
 DATA has the folders `tatoeba-en-de`, `tatoeba-en-es` and `tatoeba-en-fr` of the recipe `tatoeba`.
-The first run trains on their text as it is, the others go on from it on text with noise, each at
-a learning rate that falls to zero. The same command resumes. On two CPU cores it takes hours;
-`--set` changes options of all runs, such as tokens_per_batch on a GPU.
+The first run trains on their text as it is. The second starts from the first, and the third from
+the second; both train on text with noise, with a learning rate that falls to zero. The same command
+resumes. On two CPU cores it takes hours; `--set` changes options of all runs, such as
+tokens_per_batch on a GPU.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from keras_transformer.text.marian_tokenizer import tag_of
 from keras_transformer.training import runs
 from keras_transformer.training.translation import train
 
-LANGUAGES = ("de", "es", "fr")  # beside English
-# A deep encoder is computed once for each sentence, a decoder once for each token (Kasai et al.
-# 2021, "Deep Encoder, Shallow Decoder").
+LANGUAGES = ("de", "es", "fr")  # besides English
+# The encoder is deep, since it runs once per sentence; the decoder, which runs once per token, is
+# shallow (Kasai et al. 2021, "Deep Encoder, Shallow Decoder").
 SIZES = ["model.d_model=192", "model.d_ff=768", "model.num_heads=6", "vocab_size=8000"]
 SIZES += ["model.num_encoder_layers=6", "model.num_decoder_layers=2"]
 SIZES += ["num_buckets=14", "average_last=1", "protect=true"]
@@ -35,14 +36,15 @@ RUNS = {
     "third": "epochs=4 peak_learning_rate=0.002 warmup_steps=300 decay=linear noise=0.1 "
     "model.dropout=0.05",
 }
-PAIRS, PER_PIECE, FREQUENT = 30_000, 50, 300  # of the shortlist: about so many pairs per language
+PAIRS = 30_000  # pairs of each language, about, from which the shortlist is trained
+PER_PIECE, FREQUENT = 50, 300  # options of `Shortlist.train`
 
 
 def shortlist_of(translator: Translator, data_folder: Path) -> Shortlist:
     """Return the shortlist of a translator of six directions.
 
     Args:
-        translator: The translator, whose sources begin with the tag of a language.
+        translator: The translator, whose sources begin with the tag of the target language.
         data_folder: Folder of the training text.
     """
     sources, targets = list[str](), list[str]()
@@ -58,7 +60,7 @@ def shortlist_of(translator: Translator, data_folder: Path) -> Shortlist:
 
 
 def main(
-    data_folder: Annotated[Path, typer.Option(help="Folder of the folders of Tatoeba's text.")],
+    data_folder: Annotated[Path, typer.Option(help="Folder of the three text folders.")],
     output: Annotated[Path, typer.Option(help="Folder to write.")] = Path("saved_models/tatoeba"),
     work: Annotated[
         Path | None,
@@ -69,7 +71,7 @@ def main(
         typer.Option("--set", help="Change an option of all runs, such as epochs=1."),
     ] = None,
 ) -> None:
-    """Train the translator in three runs, learn its shortlist, and store it in 8 bits."""
+    """Train the translator in three runs, learn its shortlist, and save it with int8 weights."""
     work = work or output.with_name(f"{output.name}-runs")
     start: Path | None = None
     for name, options in RUNS.items():

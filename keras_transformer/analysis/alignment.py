@@ -102,7 +102,7 @@ def align(
 ) -> list[list[tuple[int, int]]]:
     """Align each word of a target with the source word that it translates.
 
-    It is the source word with the highest cross-attention weight, see
+    The source word with the highest cross-attention weight is chosen, see
     `attention_weights.alignment_weights`; the weights of a word's tokens are added up.
 
     `python -m benchmarks.alignment` measures the alignments on the built-in grammar.
@@ -110,8 +110,8 @@ def align(
     Args:
         translator: Translator with any encoder-decoder model.
         sources, targets: Texts, the same number of each.
-        split: Function from a text to the spans of its words, such as `words` or `spaced_words`;
-            None: `words`.
+        split: Function from a text to the spans of its words, such as `words` or `spaced_words` of
+            `text.word_spans`; None: `words`.
         strict: Whether a text without tokens, or with more than the model's `max_length`, raises
             ValueError; else it has no pairs, or is cut.
 
@@ -183,7 +183,7 @@ def weights_of(found: Attention, part: str) -> np.ndarray:
 
 
 def _grouped(text, tokens, spans):
-    """Return W words and special tokens in order, and a matrix (W, T): 1 for tokens of a word."""
+    """Return the W words and special tokens of a text, and a matrix (W, T): 1 for their tokens."""
     places = words(text)
     word_spans = [
         next((word for word in places if word[0] < end and start < word[1]), None)
@@ -213,7 +213,7 @@ def _aligned(source_WS, target_WT, weights_TS):
     """
     length, width = target_WT.shape[1], source_WS.shape[1]
     weights_WW = target_WT @ weights_TS[:length, :width] @ source_WS.T
-    weights_WW[:, ~source_WS.any(axis=1)] = -1  # never chosen
+    weights_WW[:, ~source_WS.any(axis=1)] = -1  # a word without tokens is never chosen
     best = weights_WW.argmax(axis=1)
     return [(int(best[i]), i) for i in range(len(best)) if target_WT[i].any()]
 

@@ -84,8 +84,8 @@ def rank_heads(
 
     Raises:
         ValueError: If `part` is unknown, the lengths differ, there are no links, a word does not
-            exist or has no token, the key of a link is not visible to its query, or a text is
-            longer than the model's `max_length`.
+            exist or has no token, the key of a link is not visible to its query, or `attention`
+            refuses a text or the translator.
     """
     require(part in PARTS, "part", part, f"one of {PARTS}")
     counts = len(sources), len(targets), len(links)
@@ -119,7 +119,10 @@ def rank_heads(
 
 
 def neighbours(texts: Iterable[str], distance: int) -> list[list[tuple[int, int]]]:
-    """Return links from each word of each text to the word at a distance, where 1 is the next."""
+    """Return links from each word of each text to the word at a distance, where 1 is the next.
+
+    Words without a word at this distance have no link.
+    """
     return [
         [(i, i + distance) for i in range(count) if 0 <= i + distance < count]
         for count in (len(words(text)) for text in texts)
@@ -138,7 +141,7 @@ def grammar_rankings(
 
     Returns:
         Rankings by relation and kind of attention, such as ("antecedent", "encoder"). Relations are
-        "next word", "same word" and "previous word", in sentences of all types, and those of
+        "previous word", "same word" and "next word", in sentences of all types, and those of
         `demo.relations.linked_pairs`.
     """
     rankings = {}
@@ -166,7 +169,7 @@ def grammar_rankings(
 
 
 def _words_at(text, places):
-    """Return the indices of the words that contain given characters of a text; None for None."""
+    """Return the index of the word at each of some positions in a text; None for None."""
     starts = [start for start, _ in words(text)]
     return tuple(None if x is None else bisect.bisect_right(starts, x) - 1 for x in places)
 

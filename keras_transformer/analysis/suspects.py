@@ -14,7 +14,7 @@ from keras_transformer.text.word_spans import words
 
 NGRAM = 4  # number of words of a sequence that counts as repeated
 COPIED = 4  # number of successive source words in a translation that count as a copy
-RATIO, SLACK = 2.0, 10  # accepted factor of lengths, and accepted further difference in characters
+RATIO, SLACK = 2.0, 10  # accepted ratio to the expected length, and characters accepted beyond it
 _NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d+(?:[.,:'’]\d+)*")
 
 SIGNS = {
@@ -70,7 +70,7 @@ def _split(text):
 
 
 def _repetitions(tokens):
-    """Return the number of repeated n-grams, doubled phrases and words three times in a row."""
+    """Return the number of repeated n-grams, doubled phrases and tripled words."""
     tokens = [token.lower() for token in tokens]
     ngrams = Counter(zip(*(tokens[i:] for i in range(NGRAM)), strict=False))
     again = sum(count - 1 for count in ngrams.values())

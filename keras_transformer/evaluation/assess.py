@@ -62,6 +62,7 @@ def assess(
         - `tokens_per_second`: the tokens of the translations divided by `seconds`.
 
     Raises:
+        TypeError: If an option is unknown.
         ValueError: If there are no pairs, or an option is out of range.
         ImportError: If `published_language` is given and sacremoses is not installed, or
             `summaries` and rouge-score is not.
@@ -104,7 +105,7 @@ def measured(
     lowercase: bool = False,
     tokenize: str | None = None,
 ) -> dict[str, Any]:
-    """Return the metrics of `assess` for translations that exist already.
+    """Return the metrics of `assess`, without published BLEU and ROUGE, for given translations.
 
     Args:
         translator: Translator that made the translations.
@@ -146,7 +147,8 @@ def perplexity(
 
     Args:
         translator: Translator to measure.
-        pairs: (source, target) texts; pairs longer than the model's `max_length` are skipped.
+        pairs: (source, target) texts. A pair is skipped if one of its texts is longer than the
+            model's `max_length`.
         tokens_per_batch: See `Translator.score`.
 
     Returns:
@@ -177,8 +179,9 @@ def log_probabilities(
         tokens_per_batch: See `Translator.score`.
 
     Returns:
-        Log-probabilities (N,), NaN for pairs longer than the model's `max_length`; and numbers of
-        target tokens (N,), EOS included, without forced first tokens such as a language.
+        Log-probabilities (N,), NaN if a text of the pair is longer than the model's `max_length`;
+        and numbers of target tokens (N,), EOS included, without forced first tokens such as a
+        language.
 
     Raises:
         ValueError: If the numbers of texts differ.
@@ -232,7 +235,7 @@ def save_metrics(folder: str | os.PathLike, name: str, metrics: Mapping[str, Any
     Metrics of other test sets are kept; those of the same test set are replaced.
 
     Args:
-        folder: Folder of a saved translator.
+        folder: Folder of a saved model.
         name: Name of the test set, such as "test_2016_flickr".
         metrics: Plain values, such as those that `assess` returns.
 

@@ -71,7 +71,7 @@ def moses(texts: Iterable[str], language: str) -> list[str]:
     """Tokenise texts as the Moses scripts do: punctuation normalized, tokens joined by spaces.
 
     This is sacremoses's port of normalize-punctuation.perl and tokenizer.perl (Koehn et al. 2007),
-    without escaping of "&" and quotes, and without splitting at hyphens.
+    without escaping of special characters such as "&", and without splitting at hyphens.
 
     Args:
         texts: Plain texts. If they are to be lower-cased, do so first: capitals decide which full
@@ -83,7 +83,7 @@ def moses(texts: Iterable[str], language: str) -> list[str]:
 
     Raises:
         ImportError: If sacremoses is not installed.
-        ValueError: If `texts` is one string.
+        ValueError: If `texts` is one string, or has an item that is not a string.
     """
     try:
         import sacremoses
@@ -129,7 +129,7 @@ def rouge(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, flo
     """Compare summaries with one reference each by ROUGE (Lin 2004), without stemming.
 
     Words are sequences of the letters a to z, in any case, and digits: text in other scripts does
-    not count. If no reference has such a word, ValueError is raised.
+    not count.
 
     Args:
         hypotheses: The summaries, plain text.
@@ -141,7 +141,7 @@ def rouge(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, flo
 
     Raises:
         ImportError: If rouge-score is not installed.
-        ValueError: See `evaluate`.
+        ValueError: See `evaluate`; also if the references have text, but no such word.
     """
     hypotheses, references = _checked(hypotheses, references)
     try:
@@ -161,7 +161,7 @@ def rouge(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, flo
 def table(metrics: Mapping[str, Any]) -> str:
     """Return metrics as lines of text: aligned names and values.
 
-    Floats have two decimals, those below 0.01 two significant digits.
+    Floats have two decimals; those between -0.01 and 0.01, except 0, two significant digits.
     """
     width = max(map(len, metrics), default=0)
     lines = []

@@ -13,7 +13,7 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.evaluation.tokenizers import bleu_metric
 from keras_transformer.text.tokenizer import checked_texts
 
-TESTS = {"bootstrap": "bs", "randomization": "ar"}
+TESTS = {"bootstrap": "bs", "randomization": "ar"}  # with sacreBLEU's names
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Compared:
     """A score of a system, compared with the score of the first system.
 
     Args:
-        score: Score of the whole test set.
+        score: Score of the whole test set, in percent.
         interval: Half the width of the 95 % confidence interval of the score, by the bootstrap;
             None with randomization.
         p_value: Probability of a difference at least as large if the systems were equally good;
@@ -47,7 +47,7 @@ def compare(
     """Test the difference between each system and the first one, with sacreBLEU.
 
     ```python
-    compare({"baseline": one, "ours": other}, references)["ours"]["BLEU"].p_value
+    compare({"baseline": baseline, "ours": translations}, references)["ours"]["BLEU"].p_value
     ```
 
     Args:
@@ -95,6 +95,9 @@ def intervals(
         references: Their references, at least one.
         samples: Number of resamplings of the sentences.
         tokenize, language: See `compare`.
+
+    Returns:
+        The half widths, in percent, under "BLEU" and "chrF".
 
     Raises:
         ValueError: If the numbers of texts differ or are 0, or `samples` is below 1.

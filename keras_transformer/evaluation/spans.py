@@ -13,7 +13,7 @@ from keras_transformer.system.extras import missing
 def span_f1(found: Sequence[Sequence[str]], expected: Sequence[Sequence[str]]) -> dict[str, float]:
     """Return precision, recall and F1 of named entities, by seqeval.
 
-    An entity is correct if its start, its end and its kind are.
+    An entity is correct if its start, its end and its kind are correct.
 
     Args:
         found, expected: Predicted and correct tags of each sentence, such as "B-person", "I-person"

@@ -15,7 +15,7 @@ from keras_transformer.config import require
 
 TOKENIZERS = tuple(sacrebleu.BLEU.TOKENIZERS)
 # sacreBLEU's tokenizers of languages that are written without spaces, or (Korean) with few. For the
-# last group it recommends none, so their characters count as words.
+# last group it recommends no tokenizer, so their characters count as words.
 _CODES = {
     "zh": "zh zho chi cmn cn yue wuu nan hak gan hsn cdo lzh chinese cantonese",
     "ja-mecab": "ja jpn jp japanese",
@@ -39,7 +39,7 @@ def tokenizer_of(language: str | None, texts: Iterable[str] = ()) -> str:
 
     Returns:
         "zh" for Chinese, "ja-mecab" for Japanese, "ko-mecab" for Korean; "char" for Thai, Lao,
-        Khmer, Burmese and Tibetan, for which sacreBLEU recommends none; else "13a".
+        Khmer, Burmese and Tibetan, for which sacreBLEU recommends no tokenizer; else "13a".
     """
     main, *others = re.split("[-_]", (language or "").lower())
     if "latn" in others:  # romanised text has spaces
@@ -68,8 +68,8 @@ def bleu_metric(
     """Return sacreBLEU's BLEU with a tokenizer.
 
     Args:
-        tokenize: Name of the tokenizer, one of `TOKENIZERS`; None: that of `tokenizer_of`, or if
-            it needs MeCab, which is not installed, "char" with a warning.
+        tokenize: Name of the tokenizer, one of `TOKENIZERS`; None: that of `tokenizer_of`. If this
+            cannot be loaded, since MeCab is not installed, "char" is used, with a warning.
         language, texts: See `tokenizer_of`.
         options: Further arguments of `sacrebleu.BLEU`.
 
@@ -95,9 +95,9 @@ def bleu_metric(
 
 
 def lengths_of(texts: Sequence[str]) -> tuple[str, list[int]]:
-    """Return the unit and the lengths of texts.
+    """Return the unit of the lengths of texts, and the length of each.
 
-    The unit is "words", or "characters" for scripts without spaces; spaces do not count.
+    The unit is "words", or for scripts without spaces "characters", without the spaces.
 
     Args:
         texts: Texts in one language.

@@ -16,7 +16,7 @@ from keras_transformer.system.foreign_fields import FieldTable
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 HOP, WINDOW = 0.01, 0.025  # seconds from the start of a frame to the next, and length of a frame
-ENGLISH = 51_864  # pieces of a Whisper for English only; others have more
+ENGLISH = 51_864  # pieces of a Whisper for English only; multilingual ones have more
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Hearing:
             ValueError: If a field is missing, unknown or out of range.
         """
         names = {field.name for field in fields(cls)}
-        if isinstance(facts, Mapping):  # folders of older versions lack these two fields
+        if isinstance(facts, Mapping):
             facts = {"alignment_heads": [], "language": None, **facts}
         whole = isinstance(facts, Mapping) and facts.keys() == names
         require(whole, "hearing", facts, f"an object with the fields {sorted(names)}")
@@ -84,7 +84,7 @@ def _as_tuples(x):
 
 
 def time_ids(hearing: Hearing, tokenizer: TextTokenizer) -> set[int]:
-    """Return the ids of Whisper's time tokens, such as `<|1.20|>`; none for other models."""
+    """Return the ids of Whisper's time tokens, such as `<|1.20|>`; the empty set for others."""
     pieces = tokenizer.pieces().items() if hearing.pads_clips else ()
     return {i for piece, i in pieces if re.fullmatch(r"<\|\d+\.\d+\|>", piece)}
 
@@ -97,6 +97,9 @@ def hearing_of(folder: str | os.PathLike, tokenizer: TextTokenizer, config: Any)
             fields.
         tokenizer: Its tokenizer.
         config: The config of the model.
+
+    Raises:
+        ValueError: If a field has a value that is not accepted.
     """
     facts, path = checked_facts(folder)
     is_multilingual = facts["is_multilingual"]
@@ -140,7 +143,7 @@ def hearing_of_converted(
 
 
 def _language(facts, tokenizer, path):
-    """Return the language that the model's authors chose, as a code such as "en"; None: none.
+    """Return the language that the model's authors chose, such as "en"; None if they chose none.
 
     It is in the field `language`, or in older files in `forced_decoder_ids`.
     """
@@ -167,7 +170,8 @@ def check_feature_extractor(folder: str | os.PathLike, config: SpeechConfig) -> 
     """Check that a Whisper folder asks for the same audio features as this package computes.
 
     Args:
-        folder: Folder of the checkpoint. Without `preprocessor_config.json`, nothing is checked.
+        folder: Folder of the checkpoint. The features are in `preprocessor_config.json`, or in the
+            part "feature_extractor" of `processor_config.json`. Without both, nothing is checked.
         config: Config of its model.
 
     Raises:
@@ -186,7 +190,7 @@ def feature_table(config: SpeechConfig) -> FieldTable:
         read=(),
         harmless=(
             *("feature_extractor_type", "processor_class", "auto_map", "return_attention_mask"),
-            *("mel_filters", "n_samples", "nb_max_frames"),  # computed from the others
+            *("mel_filters", "n_samples", "nb_max_frames"),  # computed from other fields
             "do_normalize",  # `transformers` ignores it in the file
         ),
         refused={

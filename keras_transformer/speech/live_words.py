@@ -23,8 +23,9 @@ def agreed_words(
     """Yield each word once two transcriptions in a row agree on it and on all earlier words.
 
     This is LocalAgreement-2 (Macháček et al. 2023, section 2.1). Each transcription covers the
-    sound since the last yielded word, and earlier sound until all of it is longer than about half
-    the window. If the window is full without agreement, all its words except the last are yielded.
+    recent sound. When this is longer than about half the window, the sound up to the end of the
+    last yielded word is dropped. If the window is full without agreement, its words are yielded
+    nevertheless, except the last of several. At the end, the remaining words are yielded.
 
     Args:
         transcribe: Function from samples (N,) to their words with times.
@@ -69,11 +70,11 @@ class _Live:
         self.transcribe, self.rate, self.most = transcribe, rate, most
         self.samples = np.zeros(0, "float32")
         self.begin = 0.0  # time of the first sample in seconds
-        self.end = -1.0  # end of the last yielded word in the samples; -1: none
+        self.end = -1.0  # end of the last word that was yielded from `samples`; -1: none was
         self.pending: list[Word] = []  # words of the last transcription that were not yielded
 
     def words(self):
-        """Return the words of the samples that have not been yielded."""
+        """Transcribe the samples, and return the words that have not been yielded."""
         if len(self.samples) < 0.05 * self.rate:  # too short for a word, maybe even for a frame
             return []
         words = [

@@ -59,8 +59,8 @@ def cut(samples: np.ndarray, longest: int) -> list[np.ndarray]:
 def _quietest(samples: np.ndarray) -> int:
     """Return the index of the quietest place in the last sixth of the samples.
 
-    It is the middle of the interval of 1/300 of the samples with the least power. Of 30 s, these
-    are 0.1 s among the last 5 s.
+    It is the middle of the interval with the least power, whose length is 1/300 of the samples. In
+    30 s of sound, this is 0.1 s within the last 5 s.
     """
     begin, size = len(samples) * 5 // 6, max(1, len(samples) // 300)
     power = np.concatenate([[0.0], np.cumsum(np.square(samples[begin:], dtype="float64"))])

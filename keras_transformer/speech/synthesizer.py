@@ -29,7 +29,7 @@ UNKNOWN = "<|endoftext|>"  # the unknown token of a tokenizer of characters
 
 
 class Synthesizer:
-    """A speaker of texts: a model that `training.speech_synthesis` saved.
+    """A speech synthesizer that `training.speech_synthesis` saved.
 
     ```python
     synthesizer = Synthesizer.load("saved_models/voices")
@@ -90,7 +90,7 @@ class Synthesizer:
     def features(
         self, texts: Sequence[str], *, speaker: str | None = None, batch_size: int = 32
     ) -> list[np.ndarray]:
-        """Return the log-mel features (F, mels) of each text; the arguments are those of `speak`.
+        """Return the log-mel features (frames, mels) of each text; arguments as in `speak`.
 
         If the speech of a text does not end within the model's `max_frames`, it is cut with a
         warning.
@@ -145,7 +145,10 @@ class Synthesizer:
         return find
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them."""
+        """Write `model.keras`, `tokenizer.json`, `config.json` and a model card.
+
+        Any backend can load them.
+        """
         facts = {"task": TASK, "sample_rate": self.sample_rate, "speakers": list(self.speakers)}
         save_folder(folder, self.model, self.tokenizer, facts)
 

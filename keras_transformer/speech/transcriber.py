@@ -43,8 +43,8 @@ class Transcriber:
     ```
 
     Recordings longer than the model's limit, 30 seconds in Whisper, are cut at quiet places, and
-    the texts of the parts are joined. The decoder of a Whisper begins with the tokens of language,
-    task and "no timestamps" (Radford et al. 2022, section 2.3).
+    the texts of the parts are joined. The decoder of a multilingual Whisper begins with BOS and the
+    tokens of language, task and "no timestamps" (Radford et al. 2022, section 2.3).
 
     Args:
         model: A `Speech`.
@@ -277,7 +277,10 @@ class Transcriber:
         return np.array(ids)[logits_BV[:, ids].argmax(axis=-1)]
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
+        """Write `model.keras`, `tokenizer.json`, `config.json` and a model card.
+
+        The arguments are those of `EncoderTask.save`.
+        """
         facts = {"task": TASK, "hearing": asdict(self.hearing)}
         facts |= {"search": self.search} if self.search else {}
         save_folder(folder, self.model, self.tokenizer, facts, base=base)

@@ -60,7 +60,7 @@ def timed_words(
         tokenizer: The model's tokenizer.
         hearing: The model's input format.
         begin: Time of the clip's first sample in seconds.
-        features: Log-mel features (F, mels) of the clip.
+        features: Log-mel features (F, mels) of the F frames of the clip.
         seconds: Length of the clip without padding.
         first_ids: Ids that precede the text, beginning with BOS.
         ids: Ids of the text, without EOS.
@@ -80,14 +80,14 @@ def timed_words(
     chosen = [ops.convert_to_numpy(ops.cast(weights[layers[i]][0, j], "float32")) for i, j in heads]
     positions = max(1, min(math.ceil(seconds / HOP / 2), -(-len(features) // 2)))
     rows = slice(len(first_ids) - 1, len(tokens))  # rows that predict the text and EOS
-    weights_HTS = np.stack(chosen)[:, rows, :positions]
-    weights_HTS /= np.maximum(weights_HTS.sum(axis=-1, keepdims=True), 1e-9)
-    times = begin + np.minimum(token_starts(weights_HTS) * 2 * HOP, seconds)
+    weights_NTS = np.stack(chosen)[:, rows, :positions]
+    weights_NTS /= np.maximum(weights_NTS.sum(axis=-1, keepdims=True), 1e-9)
+    times = begin + np.minimum(token_starts(weights_NTS) * 2 * HOP, seconds)
     times_T = np.round(times, 3).tolist()
     return [Word(word, times_T[i], times_T[j]) for word, i, j in words_of(tokenizer, ids)]
 
 
-def token_starts(weights_HTS: np.ndarray, width: int = 7) -> np.ndarray:
+def token_starts(weights_NTS: np.ndarray, width: int = 7) -> np.ndarray:
     """Return the source position at which each token starts, derived from cross-attention.
 
     The weights of each position are standardized over the tokens and smoothed by a median filter
@@ -95,15 +95,15 @@ def token_starts(weights_HTS: np.ndarray, width: int = 7) -> np.ndarray:
     each token its positions (Radford et al. 2022, implementation of `word_timestamps`).
 
     Args:
-        weights_HTS: Cross-attention weights of H chosen heads, in the rows that predict T tokens.
+        weights_NTS: Cross-attention weights of N chosen heads, in the rows that predict T tokens.
         width: Width of the median filter in positions, odd.
 
     Returns:
         Positions (T,), ascending from 0.
     """
-    spread = np.maximum(weights_HTS.std(axis=1, keepdims=True), 1e-9)
-    standard_HTS = (weights_HTS - weights_HTS.mean(axis=1, keepdims=True)) / spread
-    score_TS = median_filter(standard_HTS, width).mean(axis=0)
+    spread = np.maximum(weights_NTS.std(axis=1, keepdims=True), 1e-9)
+    standard_NTS = (weights_NTS - weights_NTS.mean(axis=1, keepdims=True)) / spread
+    score_TS = median_filter(standard_NTS, width).mean(axis=0)
     tokens, positions = time_warping(-score_TS)
     return positions[np.flatnonzero(np.diff(tokens, prepend=-1))]
 

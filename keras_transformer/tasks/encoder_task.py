@@ -26,9 +26,8 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 class EncoderTask:
     """Base class of the tasks: an encoder with its tokenizer.
 
-    A subclass turns the encoder's outputs into the results of one task.
-
-    The class attribute `kind` of a subclass says which head the model must have.
+    A subclass turns the encoder's outputs into the results of one task. Its class attribute `kind`
+    says which head the model must have, and `families` which classes of models it accepts.
 
     Texts are sorted by length and processed in batches of a token budget. Padding is masked, so
     the result for a text does not depend on the others in its batch.
@@ -61,12 +60,14 @@ class EncoderTask:
         self._runner = Runner()
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`; any backend can load them.
+        """Write `model.keras`, `tokenizer.json`, `config.json` and a model card.
+
+        Any backend can load them.
 
         Args:
-            folder: Output folder.
-            base: Folder that LoRA training started from: only an adapter on it is written. None:
-                the whole model.
+            folder: Folder to write to; created if missing.
+            base: Folder of the model that LoRA training started from: write only the adapter to it,
+                `adapter.safetensors`, instead of `model.keras`. None: the whole model.
         """
         facts = {"task": self.kind.task, **self._facts()}
         save_folder(folder, self.model, self.tokenizer, facts, base=base)
@@ -111,8 +112,8 @@ class EncoderTask:
     ) -> list[list[int]]:
         """Return the ids of texts; a text that is too long is cut, with a warning.
 
-        It is cut before its last special tokens, such as [SEP], as in `transformers`. With
-        `strict`, it raises ValueError instead.
+        Its last special tokens, such as [SEP], are kept, as in `transformers`. With `strict`, a
+        text that is too long raises ValueError instead.
         """
         encoded = self.tokenizer.encode(texts, special=special)
         long = [i for i, text in enumerate(texts) if self._is_long(encoded[i], text, strict)]
@@ -175,7 +176,8 @@ class EncoderTask:
             ids: Token ids of each text: at least one, at most `max_length`.
             tokens_per_batch: Maximum tokens in a batch, padding included.
             types: Token type of each id; None: all are 0.
-            extra: Further inputs of the function by name: one number, the same for all texts.
+            extra: Further inputs of the function by name: a number for each, which is the same for
+                all texts.
         """
         config, results = self.model.config, [None] * len(ids)
         lengths = [len(row) for row in ids]

@@ -57,12 +57,13 @@ class ImageClassifier(ImageTask):
     ) -> list[list[Label] | list[Value]]:
         """Return the classes of each image with their probabilities, the most probable first.
 
-        If the model is a regression, return a `Value` for each class instead, in their order.
+        If the model is a regression, return a `Value` for each class instead, in the order of
+        `classes`.
 
         Args:
             images: Arrays (height, width[, channels]) of bytes, or of floats from 0 to 1; one
                 array (B, height, width, channels) of them; or image files of any format that Pillow
-                reads, such as PNG and JPEG. A model for colours also takes grey files.
+                reads, such as PNG and JPEG. A model of colour images also takes grey files.
             threshold: See `TextClassifier.classify`.
             batch_size: Images per batch.
 

@@ -19,10 +19,10 @@ class ImageEmbedder(ImageTask):
     ```
 
     The vector is the last hidden state of the class token (Dosovitskiy et al. 2021, equation 4).
-    Images are resized and normalized as for an `ImageClassifier`.
+    Images are resized, cropped and normalized as for an `ImageClassifier`.
 
     Args:
-        model: A `ViT`. If it has a classifier, it is not used.
+        model: A `ViT`; its classifier, if it has one, is not used.
         image_format: Format of the images that the model was trained on.
 
     Raises:

@@ -91,7 +91,7 @@ class ImageFormat:
 
 
 def table_of(height: int, width: int, kind: str = "vit") -> FieldTable:
-    """Return which fields of `ViTImageProcessor` (`transformers` 5.23) are read or refused.
+    """Return which fields of an image processor (`transformers` 5.23) are read or refused.
 
     Args:
         height, width: Size of the model's images in pixels.
@@ -115,8 +115,8 @@ def table_of(height: int, width: int, kind: str = "vit") -> FieldTable:
         ),
         harmless=(
             *("processor_class", "auto_map", "device", "return_tensors", "disable_grouping"),
-            *("image_seq_length", "do_convert_rgb"),  # image files are always converted
-            "do_resize",  # a ViT accepts no image of another size
+            *("image_seq_length", "do_convert_rgb"),  # image files are converted in any case
+            "do_resize",  # images are resized in any case, because a ViT accepts one size only
             *(("crop_size",) if kind != "deit" else ()),  # only read with `do_center_crop`
             "pad_size",  # only read with `do_pad`
         ),
@@ -138,11 +138,12 @@ def image_format_of(
     size: tuple[int, int] = (224, 224),
     kind: str = "vit",
 ) -> ImageFormat:
-    """Return the format of a ViT in Hugging Face's layout, from `preprocessor_config.json`.
+    """Return the format of the images of a ViT in Hugging Face's layout.
 
     Args:
-        folder: Folder of the checkpoint. Without the file, ViT's defaults hold: mean and deviation
-            0.5.
+        folder: Folder of the checkpoint, with the format in `preprocessor_config.json`, or in the
+            part "image_processor" of `processor_config.json`. Without both, it is the default of
+            `transformers`, with mean and deviation 0.5.
         channels: Number of the model's channels.
         size: Height and width of the model's images in pixels.
         kind: The `model_type` of the model: "vit", or "deit", whose images are cropped.

@@ -26,7 +26,9 @@ Images = Sequence[str | os.PathLike | BinaryIO | np.ndarray] | np.ndarray
 
 
 class ImageTask(abc.ABC):
-    """Base class: a ViT with the format of its images, and the function of its outputs for a task.
+    """Base class of the tasks for images: a ViT with the format of its images.
+
+    A subclass turns the outputs of the ViT into the results of one task.
 
     Images are resized without keeping their proportions, cropped if the model's format has a crop
     (DeiT), and normalized like the images that the model was trained on.
@@ -49,7 +51,7 @@ class ImageTask(abc.ABC):
         self._runner = Runner()
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
-        """Write `model.keras` and `config.json`; any backend can load them.
+        """Write `model.keras`, `config.json` and a model card; any backend can load them.
 
         Args:
             folder: Folder to write to; created if missing.

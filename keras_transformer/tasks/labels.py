@@ -83,7 +83,7 @@ def labelled(
 def in_a_line(labels: Sequence[Any], problem: str) -> str:
     """Return the labels of a text or image as a line of text, separated by tabs.
 
-    If a text has exactly one label, only the best is in the line.
+    If the labels exclude each other (`SINGLE`), only the most probable one is in the line.
 
     Args:
         labels: Result of `labelled`.

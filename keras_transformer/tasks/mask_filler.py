@@ -22,8 +22,9 @@ MASKS = ("[MASK]", "<mask>")
 class Candidate:
     """A candidate for a masked token, and its probability in [0, 1].
 
-    `token` is its text, without the space before it. If several candidates of a text have the same
-    text, it is the token as in the vocabulary, such as "ĠParis" for "Paris" after a space.
+    `token` is the text of the candidate, without the space before it. If this is empty, or several
+    candidates for a mask have the same, `token` is the piece of the vocabulary, such as "ĠParis"
+    for "Paris" after a space.
     """
 
     token: str
@@ -47,7 +48,8 @@ class MaskFiller(EncoderTask):
         tokenizer: Tokenizer that the model was trained with.
 
     Attributes:
-        mask: The mask token: "<mask>" of a RoBERTa, an MPNet or an ESM, else "[MASK]".
+        mask: The mask token: "[MASK]" if the tokenizer has it, else "<mask>", as in a RoBERTa, an
+            MPNet or an ESM.
 
     Raises:
         ValueError: If the model has another head, or the tokenizer has more pieces than the model

@@ -19,11 +19,11 @@ from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.translate.translator import Translator
 
 MAX_EXTRA_LENGTH = 180  # default maximum number of symbols of a tree besides its words
-BESIDES_WORDS = 4  # tokens that the shortest tree needs: two brackets, BOS and EOS
+BESIDES_WORDS = 4  # tokens of the shortest tree besides its words: two brackets, BOS and EOS
 
 
 class Parser:
-    """A parser of sentences into phrase-structure trees, that `training.parsing` saved.
+    """A parser of sentences into phrase-structure trees that `training.parsing` saved.
 
     ```python
     parser = Parser.load("saved_models/parser")
@@ -105,7 +105,10 @@ class Parser:
         return str(found or "")
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Write `model.keras`, the tokenizer's files and `config.json`; any backend loads them."""
+        """Write `model.keras`, the tokenizer's files, `config.json` and a model card.
+
+        Any backend can load them.
+        """
         save_folder(folder, self.model, self.tokenizer, {"task": "parsing"})
 
     @classmethod

@@ -15,7 +15,7 @@ from keras_transformer.saved.kinds import kind_of
 from keras_transformer.tasks.encoder_task import EncoderTask
 
 LONGEST = 30  # default maximum of an answer, in tokens
-STRIDE = 128  # default distance from the start of a window to that of the next, in tokens
+STRIDE = 128  # default number of tokens from the start of a window to the start of the next
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def _spans(logits, places, longest, top_k):
 
 
 def _trimmed(passage, start, end):
-    """Return start and end without white space at the ends, which some tokenizers include."""
+    """Return the span without white space at its ends, which the tokens of some tokenizers have."""
     text = passage[start:end]
     start += len(text) - len(text.lstrip())
     return start, start + len(text.strip())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-BLOCK = 1024  # a table of at most BLOCK x BLOCK similarities is in memory at a time
+BLOCK = 1024  # queries and candidates that are compared at a time, to limit memory
 
 
 @dataclass(frozen=True)

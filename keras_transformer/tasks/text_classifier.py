@@ -77,7 +77,8 @@ class TextClassifier(EncoderTask):
     ) -> list[list[Label] | list[Value]]:
         """Return the labels of each text with their probabilities, the most probable first.
 
-        If the model is a regression, return a `Value` for each label instead, in their order.
+        If the model is a regression, return a `Value` for each label instead, in the order of the
+        model's labels.
 
         Args:
             texts: Texts; or pairs of texts, such as a premise and a hypothesis, for a model whose

@@ -76,11 +76,14 @@ class TextEmbedder(EncoderTask):
 
     @property
     def dimension(self) -> int:
-        """D, the number of elements of a vector."""
+        """The number of elements of a vector, D in the shapes of other docstrings."""
         return self.embedding.width(self.model.config.d_model * len(self._modes))
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`; see `EncoderTask.save`."""
+        """Write the files that `EncoderTask.save` writes.
+
+        If the modules after the pooling have weights, write `embedding.safetensors`, too.
+        """
         facts: dict[str, Any] = {"task": self.kind.task, "pooling": self.pooling}
         if embedding_facts := self.embedding.facts():
             facts["embedding"] = embedding_facts
@@ -136,8 +139,8 @@ class TextEmbedder(EncoderTask):
 
         Args:
             texts: Texts, or proteins for an ESM.
-            prompt: Text to put in front of each text, such as "query: ". "": none. None: the prompt
-                with the name `prompt_name`.
+            prompt: Text to put in front of each text, such as "query: "; "": no prompt; None: the
+                prompt with the name `prompt_name`.
             prompt_name: Name of one of the model's prompts, such as "query". None: its default
                 prompt, if it has one.
             normalize: Whether vectors are scaled to norm 1, so that their dot products are cosines.

@@ -77,7 +77,7 @@ class TokenRegressor(WordTask):
     ) -> list[list[float]]:
         """Return the predicted number of each word of sentences that are already split.
 
-        Words are encoded as in training, each with a space before it.
+        Words are encoded as in training: each with a space before it, if `spaced_words` is true.
 
         Args:
             sentences: The words of each sentence.

@@ -53,10 +53,11 @@ class TokenTagger(WordTask):
     ) -> list[list[Entity]]:
         """Return the entities of each text, in order.
 
-        A text is split into words at spaces, and punctuation at the ends of a word is a word of its
-        own; for an ESM each letter is a word. A label "B-x" begins an entity of the kind x, and
-        "I-x" continues it. Adjacent words with the same label without these prefixes are one
-        entity. Words with the label "O" belong to no entity.
+        A text is split into words at spaces, and each punctuation mark at the ends of a word is a
+        word of its own, except "@" and "#" at its start; for an ESM each letter is a word. A label
+        "B-x" begins an entity of the kind x. "I-x" continues it, or begins one after a word of
+        another kind. Adjacent words with the same label without these prefixes are one entity.
+        Words with the label "O" belong to no entity.
 
         Args:
             texts: Texts, or proteins for an ESM.
@@ -80,7 +81,7 @@ class TokenTagger(WordTask):
     ) -> list[list[Label]]:
         """Return the most probable tag of each word, predicted from the word's first token.
 
-        Words are encoded as in training, each with a space before it.
+        Words are encoded as in training: each with a space before it, if `spaced_words` is true.
 
         Args:
             sentences: The words of each sentence.

@@ -17,7 +17,7 @@ from keras_transformer.tasks.encoder_task import EncoderTask
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import checked_texts
 
-# Punctuation at the ends of a word is a word of its own, except "@" and "#" at its start.
+# Each punctuation mark at the ends of a word is a word of its own, except "@" and "#" at its start.
 WORD = re.compile(r"[@#]?\w(?:\S*\w)?|[^\w\s]")
 RESIDUE = re.compile(r"\S")
 
@@ -30,8 +30,8 @@ class WordTask(EncoderTask):
     Args:
         model: Encoder with the head "token_classification".
         tokenizer: Tokenizer that the model was trained with.
-        spaced_words: Whether words were encoded with the space before them in training. Folders of
-            older versions lack this field; their models were trained without spaces.
+        spaced_words: Whether words were encoded with the space before them in training. It is false
+            for folders without this field, which older versions wrote.
 
     Raises:
         ValueError: If the model has another head, or the tokenizer has more pieces than the model.
@@ -54,8 +54,7 @@ class WordTask(EncoderTask):
     ) -> tuple[list[Places], list[list[np.ndarray | None]]]:
         """Return the places of the words of each text, and their results; None after a cut.
 
-        A text is split into words at spaces, and punctuation at the ends of a word is a word of its
-        own; for an ESM each letter is a word.
+        A text is split into words as `TokenTagger.tag` describes.
         """
         texts = checked_texts(texts)
         are_letters = isinstance(self.model, ESM)

@@ -55,10 +55,12 @@ def distilled(
     Args:
         teacher: The teacher, or an ensemble of several.
         texts: Source texts of the training data. Empty texts, and empty translations, give no pair.
-        references: Reference translations: of the hypotheses, only the one with the highest BLEU is
-            taken (section 3.3, sequence-level interpolation). None: all are taken.
-        num_hypotheses: Number of translations of each text.
-        options: Further options of `Translator.nbest`.
+        references: Reference translations: of the translations of a text, only the one with the
+            highest BLEU is taken (section 3.3, sequence-level interpolation). None: all different
+            ones are taken.
+        num_hypotheses: Number of translations that the teacher makes of each text.
+        options: Further options of `Translator.nbest`; `beam_size`, by default 4, is raised to
+            `num_hypotheses` if it is less.
 
     Raises:
         ValueError: If the numbers of texts differ.

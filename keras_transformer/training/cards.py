@@ -20,7 +20,7 @@ from keras_transformer.saved.contents import ADAPTER, CONFIG, MODEL, read_config
 from keras_transformer.training.corpus_options import CorpusOptions
 from keras_transformer.training.fine_tuning import ADAPTER_FOLDER
 
-LARGE = 1 << 30  # bytes; larger files are named without their hash, which takes seconds per GiB
+LARGE = 1 << 30  # bytes; larger files get no hash in the card, since it takes seconds per GiB
 
 
 def write_run_card(folder: Path, train: Callable, given: Mapping[str, Any]) -> None:
@@ -50,10 +50,11 @@ def write_run_card(folder: Path, train: Callable, given: Mapping[str, Any]) -> N
 
 
 def command(arguments: list[str]) -> str:
-    """Return a command line in which absolute paths are replaced by their last part.
+    """Return a command line; an argument that is an absolute path is cut to its last part.
 
     Args:
-        arguments: `sys.orig_argv`; the first is the Python interpreter.
+        arguments: `sys.orig_argv`. The first, the Python interpreter, is left out, or is "python"
+            before "-m".
     """
     rest = [Path(x).name if os.path.isabs(x) else x for x in arguments[1:]]
     return shlex.join((["python"] if rest[:1] == ["-m"] else []) + rest)
@@ -78,7 +79,7 @@ def _files(values: Iterable[Any]) -> Iterable[Path]:
 
 def _corpora(given: Mapping[str, Any], metrics: Mapping[str, Any]) -> Iterable[Path]:
     """Yield the files of the tables `corpora` of a recipe."""
-    if "recipe" not in given:  # only translators have one
+    if "recipe" not in given:  # only runs of translators have a recipe
         return
     for table in metrics.get("training", {}).get("recipe", {}).get("corpora", ()):
         room = given.get("data_folder") or Path(given["recipe"]).parent
@@ -103,6 +104,6 @@ def _versions() -> dict[str, str]:
     versions = {"keras_transformer": __version__, "keras": keras.__version__, "python": version}
     try:
         versions[backend] = importlib.metadata.version(backend)
-    except importlib.metadata.PackageNotFoundError:  # tensorflow-cpu has another name
+    except importlib.metadata.PackageNotFoundError:  # under another name, as tensorflow-cpu
         versions[backend] = getattr(sys.modules.get(backend), "__version__", "unknown")
     return versions

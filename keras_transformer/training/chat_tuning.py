@@ -25,7 +25,7 @@ from keras_transformer.training.language_models import (
 from keras_transformer.training.runs import say
 from keras_transformer.training.task import REQUIRED, TaskRun, task
 
-LENGTH = 1024  # default of the row length; a model with fewer positions has its `max_length`
+LENGTH = 1024  # default tokens per row; the `max_length` of the model if that is less
 
 
 @task(

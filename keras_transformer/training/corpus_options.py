@@ -22,8 +22,8 @@ class CorpusOptions:
         target: Text file of the target language; "": `source` has both sides.
         source_language, target_language: Codes such as "en"; "": those of the recipe.
         both_directions: Whether to train both directions, with source and target exchanged.
-        weight: Times that each pair occurs in an epoch, above 0: 2.5 is two or three times, 0.5
-            about every second epoch, see `data.visits.Visits`.
+        weight: Mean number of times that each pair occurs in an epoch, above 0 and at most 1,000:
+            2.5 is two or three times, 0.5 about every second epoch, see `data.visits.Visits`.
         documents: Whether the two text files consist of documents, each ended by an empty line in
             both files. Without documents, sentences get no context, see `context_sentences` of the
             recipe.
@@ -63,8 +63,8 @@ def checked(
         source_language, target_language: Languages of the recipe, for tables that name none.
 
     Raises:
-        ValueError: If a field is unknown, missing or out of range, or there are weights and a
-            temperature.
+        ValueError: If a field is unknown, missing or out of range, or a temperature above 1 is
+            given together with weights or without tables.
     """
     accepted = "a list of tables"
     are_tables = isinstance(tables, list) and all(isinstance(x, dict) for x in tables)

@@ -18,8 +18,8 @@ def with_context(
     Args:
         pairs: (source, target) sentences in their order. A pair with an empty side ends a document.
         context_sentences: Number of previous sentences to join to each, at least 1.
-        alone: Whether each sentence also occurs without context, so that a model translates single
-            sentences too.
+        alone: Whether each pair also occurs without context, at the end of the result, so that a
+            model translates single sentences, too.
 
     Raises:
         ValueError: If an item is not a pair of texts, the number is out of range, or a sentence

@@ -44,7 +44,7 @@ def read_encoder(
 
 
 def check_lora(lora_rank: int, start_from: str | os.PathLike | None) -> None:
-    """Raise ValueError if a LoRA rank is out of range, or there is no model to start from."""
+    """Raise ValueError if a LoRA rank is below 0, or above 0 without a model to start from."""
     require_whole("lora_rank", lora_rank, 0)
     accepted = "0 without --start-from: LoRA trains an existing model further"
     require(start_from is not None or lora_rank == 0, "lora_rank", lora_rank, accepted)
@@ -73,7 +73,7 @@ def fine_tuned(
     Raises:
         ValueError: If a value is out of range.
     """
-    changes = {"problem_type": None, **changes}  # the new task decides, not the start
+    changes = {"problem_type": None, **changes}  # the old one does not hold for the new head
     config = dataclasses.replace(start.config, head=head, **changes)
     if (config.head, config.labels) == (start.config.head, start.config.labels):
         model = with_config(start, config, precision)

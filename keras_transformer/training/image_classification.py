@@ -18,7 +18,7 @@ from keras_transformer.training.fine_tuning import fine_tuned_vit
 from keras_transformer.training.task import Count, TaskRun, task
 
 UNDECAYED = ["bias", "gamma", "beta", "class_token", "positions"]
-# Digits are shifted a little; photographs are shifted more, and mirrored.
+# Training digits are shifted by up to 1 pixel, photographs by up to 4 pixels, and mirrored.
 CHANGES: dict[str, Any] = {"mnist": dict(pixels=1), "cifar10": dict(pixels=4, flip=True)}
 
 
@@ -38,7 +38,7 @@ CHANGES: dict[str, Any] = {"mnist": dict(pixels=1), "cifar10": dict(pixels=4, fl
     train_size=None,
 )
 def train(run: TaskRun, dataset: str = "mnist", patch_size: Count = 4) -> None:
-    """Train a ViT with AdamW, warmup and linear decay on shifted images, and print its accuracy.
+    """Train a ViT with AdamW, warmup and linear decay; save it with its accuracy.
 
     --start-from takes a trained or imported ViT. Its positions are interpolated to the size of the
     images.
@@ -46,7 +46,7 @@ def train(run: TaskRun, dataset: str = "mnist", patch_size: Count = 4) -> None:
     Args:
         output: Folder of the run.  [default: saved_models/vit-DATASET]
         dataset: One of cifar10, mnist.
-        patch_size: Side of a patch in pixels, a divisor of 28 (MNIST) or 32.
+        patch_size: Side of a patch in pixels, a divisor of 28 (MNIST) or 32 (CIFAR-10).
     """
     # Each channel gets mean 0 and variance 1.
     (images, labels), (test_images, test_labels), classes = load_images(dataset, run.data)

@@ -1,7 +1,7 @@
 """Train a language model on texts, measure it and save it.
 
 The defaults are nanoGPT's for a CPU: 4 layers of 4 heads, 128 wide, 64 characters of context, 12
-windows per step, 2,000 steps, no dropout. With --start-from a trained model is trained further.
+windows per step, 2,000 steps, no dropout. --start-from trains an existing model further.
 """
 
 from __future__ import annotations
@@ -121,13 +121,13 @@ def _windows(run, text, tokenizer, start, room):
 
 
 def _model(run: TaskRun, family: str, vocab_size: int, attention: str) -> DecoderOnly:
-    """Return a new model; a GPT and a LLaMA have about the same number of weights."""
+    """Return a new model; of the same sizes, a GPT and a LLaMA have about as many weights."""
     vocab_size = -(-vocab_size // 8) * 8
     kernel = None if attention == "softmax" else attention
     sizes = run.sizes | dict(max_length=run.length, kernel=kernel)
     if family == "gpt":
         return GPT(GPTConfig(vocab_size, **sizes), dtype=run.precision)
-    # With three matrices instead of two, the gated feed-forward has 2/3 of the usual width.
+    # A gated feed-forward has three matrices, not two, so its width is 2/3 of 4 * d_model.
     d_ff = 8 * round(run.d_model / 3)
     config = LLaMAConfig(vocab_size, bos_id=0, eos_id=0, d_ff=d_ff, tie_output=True, **sizes)
     return LLaMA(config, dtype=run.precision)

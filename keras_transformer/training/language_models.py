@@ -67,8 +67,8 @@ def to_train(run: TaskRun, start: CausalLM, new_tokens: bool = False) -> Decoder
     Args:
         run: The run, with its `dropout`, `precision` and `lora_rank`.
         start: The language model.
-        new_tokens: Whether the vocabulary has new tokens. LoRA then also trains its tables, because
-            a frozen table cannot learn new tokens.
+        new_tokens: Whether the vocabulary has new tokens. With LoRA, the token embedding and the
+            output layer are then trained whole, because frozen ones cannot learn new tokens.
 
     Raises:
         ValueError: If a value is out of range.

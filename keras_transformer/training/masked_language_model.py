@@ -1,9 +1,9 @@
 """Pretrain a small BERT on texts by masking tokens, measure it and save it.
 
 The masked tokens are drawn anew for each batch (Devlin et al. 2019, section 3.1; dynamic masking:
-Liu et al. 2019). With `--inputs next_sentence` (BERT) or `--inputs sentence_order` (ALBERT), it
-also learns whether one text follows another. `--task classify`, `tag` and `answer` fine-tune the
-saved model.
+Liu et al. 2019). With `--inputs next_sentence` (BERT) or `--inputs sentence_order` (ALBERT), the
+model also learns whether one text follows another. `--task classify`, `tag`, `regress` and `answer`
+fine-tune the saved model.
 """
 
 from __future__ import annotations
@@ -110,14 +110,22 @@ def batches(
     texts: list[list[str]],
     shuffle: bool = True,
 ) -> SequenceBatches | PretrainingBatches:
-    """Return batches of the kind `inputs`; a mask covers up to `longest` neighbouring tokens."""
+    """Return batches of masked texts.
+
+    Args:
+        run: The run.
+        model, tokenizer: The model that is trained, and its tokenizer.
+        inputs, longest: See the options `inputs` and `longest_mask` of `train`.
+        texts: Documents, as lists of lines.
+        shuffle: Whether each epoch has another order.
+    """
     config = model.config
     masking = _masking(tokenizer, config.pad_id, longest)
     if inputs not in INPUTS:
         every = [line for text in texts for line in text]
         lines = tokenizer.encode(every, max_length=config.max_length)
         return batches_for(run, model, lines, masking, shuffle=shuffle)
-    # A byte-level tokenizer has other pieces for a word after a space, as within a document.
+    # Within a document, a line follows a space: byte-level tokenizers then have other pieces.
     spaced = [[*text[:1], *(f" {line}" for line in text[1:])] for text in texts]
     documents = [tokenizer.encode(text, framed=False) for text in spaced]
     sizes = dict(tokens_per_batch=run.tokens_per_batch, max_length=config.max_length)
@@ -126,7 +134,7 @@ def batches(
 
 
 def _masking(tokenizer, pad_id, longest):
-    """Return the masking with the special tokens of a tokenizer, BERT's or RoBERTa's or ESM's."""
+    """Return the masking for a tokenizer, which finds its special tokens by their names."""
     pieces = tokenizer.pieces()
     special = tuple(pieces[name] for name in (*UNKNOWN, *FIRST, *LAST) if name in pieces)
     mask_id = _id_of(tokenizer, MASKS)

@@ -23,7 +23,11 @@ from keras_transformer.training.runs import say
 
 @dataclass(frozen=True)
 class _Text:
-    """The text of a table in one direction, without tags."""
+    """The text of a table in one direction, without tags.
+
+    With `context_sentences`, the pairs of `train` and `validation` contain context; `test` has one
+    sentence per pair, and an empty pair at the end of each document.
+    """
 
     options: CorpusOptions
     languages: tuple[str, str]
@@ -49,7 +53,7 @@ def read_corpora(
     Args:
         tables: Options of each corpus.
         folder: Folder that paths are relative to.
-        temperature: T of `visits_of`, for corpora without weights.
+        temperature: T of `visits_of`; 1: the weights of the corpora are used.
         train_size: Maximum number of training pairs of each corpus; None: all.
         context_sentences: Number of previous sentences that are joined to each sentence of a corpus
             with `documents`; 0: none.
@@ -58,8 +62,8 @@ def read_corpora(
 
     Raises:
         ValueError: If a file is broken, a corpus is empty after cleaning, the weight of a corpus is
-            so small that none of its pairs occurs, no corpus has validation text, or a text
-            contains a tag.
+            so small that none of its pairs occurs, no corpus has validation text, a text contains a
+            tag, or `context_sentences` is given and no corpus has `documents`.
         FileNotFoundError: If a file is missing.
     """
     if context_sentences:

@@ -1,4 +1,4 @@
-"""Noise in training pairs: casing, missing marks, typos, emoji, text to copy, several sentences."""
+"""Noise in training pairs: casing, missing marks, typos, emoji, text to copy, joined pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keras_transformer.config import is_number, require
 from keras_transformer.text.tokenizer import checked_pairs
 
 Pairs = list[tuple[str, str]]
-MOST_SENTENCES = 4  # in a line of several sentences
+MOST_SENTENCES = 4  # maximum number of pairs that are joined
 EMOJI = (
     *("😀", "😂", "😊", "😍", "😉", "😎", "😢", "😡", "🤔", "🙏"),
     *("👍", "👋", "🎉", "🔥", "✨", "❤️", "🚀", "☕", "🌞", "🐶"),
@@ -36,11 +36,17 @@ _MARKS = re.compile(r"[.,!?;:¿¡…]")
 def with_noise(pairs: Sequence[tuple[str, str]], share: float, seed: int = 0) -> Pairs:
     """Return training pairs, some of which are changed as people type and paste text.
 
-    A changed pair has one of these changes, drawn at random: the source in lower case, without
-    punctuation marks, or with a typo, and its translation as before; both sides in capitals; both
-    with the same emoji, or the same address, number, name, markup or words of another script; such
-    text alone; or two to four pairs, joined to one. The translator learns to translate such lines,
-    and to copy what has no translation (Bogoychev et al. 2023, "OpusCleaner and OpusTrainer").
+    A changed pair has one of these changes, drawn at random:
+
+    - only the source in lower case, without punctuation marks, or with a typo;
+    - both sides in capitals, or between HTML tags;
+    - the same text added to both sides: emoji, an address, a number, a name, words of another
+      script and the like;
+    - such text, or punctuation marks, in place of both sides;
+    - the pair joined with one to three others.
+
+    The translator learns to translate such lines, and to copy what has no translation (Bogoychev et
+    al. 2023, "OpusCleaner and OpusTrainer").
 
     Args:
         pairs: (source, target) texts.
@@ -96,7 +102,7 @@ def _with_copied(source, target, rng, pairs):
 
 
 def _copied_alone(source, target, rng, pairs):
-    """Return one to three things that have no translation, or marks, on both sides."""
+    """Return one to three things that have no translation, or some marks, as both sides."""
     if rng.random() < 0.2:
         text = str(rng.choice(MARKS))
     else:

@@ -1,6 +1,7 @@
 """Train a constituency parser, a small Transformer from words to trees, and measure it.
 
-Section 6.3 of Vaswani et al. 2017; a tree is written as a line of symbols (Vinyals et al. 2015).
+This is the task of Vaswani et al. 2017, section 6.3. A tree is written as a line of symbols, as in
+Vinyals et al. 2015.
 """
 
 from __future__ import annotations

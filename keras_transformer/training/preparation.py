@@ -36,8 +36,14 @@ OF_TRAINING = ("dropout", "layer_drop", "guided_alignment")  # config fields tha
 class RunSetup:
     """Setup of a run: tokenizer, model class, config and languages.
 
-    `start` is the translator that the run starts from; None: a new model. `search` has the default
-    search options of the new translator, and `directions` the language pairs of a multilingual one.
+    Args:
+        start: Translator that the run starts from; None: a new model is trained.
+        family: Class of the model.
+        tokenizer: Tokenizer of the new translator.
+        config: Config of the model.
+        languages: Codes of the source and the target language; None: unknown, or several.
+        search: Default search options of the new translator.
+        directions: Language pairs of a multilingual translator; empty for others.
     """
 
     start: Translator | None
@@ -141,7 +147,7 @@ def prepare_run(
 
 
 def _check_start(options, tokenizer, start_from):
-    """Refuse a start whose vocabulary lacks the symbols that the options write into the text."""
+    """Raise ValueError if the tokenizer lacks symbols that the options write into the text."""
     needs = {"context_sentences": reads_context, "inline_terms": reads_terms}
     for name, reads in needs.items():
         accepted = f"a translator that was trained with {name}"
@@ -160,7 +166,10 @@ def _changes(options, config):
 
 
 def _tokenizer_for(tokenizer, directions):
-    """Return the tokenizer of `start_from` without a language pair: tags name target languages."""
+    """Return the tokenizer of `start_from` for sources that begin with the tag of a language.
+
+    Raise ValueError if it lacks the tag of a target language.
+    """
     known = isinstance(tokenizer, SentencePieceTokenizer | MarianTokenizer)
     languages = tokenizer.target_languages if known else ()
     for _, target in directions:

@@ -1,6 +1,6 @@
 """Train a language model to translate: parallel text in a prompt, the loss on translations alone.
 
-The flow is that of `training.chat`: several pairs share a row, and none attends to another. Without
+As in `training.chat_tuning`, several pairs share a row, and none attends to another. Without
 --start-from, a new LLaMA learns to translate from scratch.
 """
 
@@ -64,9 +64,9 @@ def train(
 ) -> None:
     """Train a language model to translate; save it with its prompt and its measured quality.
 
-    `translate`, `serve` and all other commands for translators run the result; `generate` and
-    `chat` do so, too. --start-from takes a saved language model, or one in Hugging Face's layout.
-    Run the same command again to resume from the last checkpoint; SIGTERM and Ctrl-C save one.
+    Commands for translators, such as `translate` and `serve`, run the result, and so does
+    `generate`. --start-from takes a saved language model, or one in Hugging Face's layout. Run the
+    same command again to resume from the last checkpoint; SIGTERM and Ctrl-C save one.
 
     Args:
         train_files: Training text: a .tsv, .tmx or .jsonl file, or two text files, source and
@@ -121,7 +121,7 @@ def _loss(logs):
 
 
 def _pairs(run, corpus, pair, *files):
-    """Return the pairs for training, validation and test by name; there may be none for a test."""
+    """Return the pairs of "train", "validation" and "test"; those of "test" may be empty."""
     sides = dict(zip(("source_language", "target_language"), pair, strict=True))
     names = ("train", "validation", "test")
     if corpus != "files":
@@ -158,7 +158,7 @@ def _new(run, pairs):
     end = tokenizer.pieces()[END]
     config = LLaMAConfig(
         -(-tokenizer.vocab_size // 8) * 8,
-        # With three matrices instead of two, the gated feed-forward has 2/3 of the usual width.
+        # A gated feed-forward has three matrices, not two, so its width is 2/3 of 4 * d_model.
         d_ff=8 * round(run.d_model / 3),
         max_length=2 * run.length,
         tie_output=True,

@@ -2,7 +2,7 @@
 
 A .tsv file assigns each article to training ("train") or testing ("eval"). The task is span
 extraction (Devlin et al. 2019, section 4.2). If training has questions without an answer, as in
-SQuAD 2.0, the model learns to give none (section 4.3).
+SQuAD 2.0, the model learns which questions have none (section 4.3).
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def train(run: TaskRun, questions_file: Path, split_file: Path, shared_words: bo
     new = dict(num_types=SHARED_WORD + shared_words)
     model, tokenizer = encoder_for(run, "span_extraction", texts, new=new, read=read)
 
-    # "No answer" is the first token, [CLS]. Questions whose answer is cut off are left out.
+    # "No answer" is the span of the first token, [CLS]. Questions whose answer is cut off are
+    # left out.
     inputs, places = _arrays(questions, tokenizer, model.config)
     spans = [
         span_of(tokens, x.answers[0]) if x.answers else (0, 0)

@@ -41,19 +41,20 @@ class TranslationRecipe:
             often.
         source_language: Language code such as "en".
         target_language: Language code such as "de".
-        train_size: Maximum number of training pairs, of each of the `corpora`; None: all.
-        max_words: Maximum words per side of a training pair.
-        max_length_ratio: Maximum ratio of the lengths of the sides; other pairs are dropped.
+        train_size: Maximum number of training pairs, or of those of each of the `corpora`; of
+            "grammar" and "documents", see `load_corpus`. None: all.
+        max_words: Maximum words per side of a training pair; longer pairs are dropped.
+        max_length_ratio: Maximum ratio of the word counts of the sides; other pairs are dropped.
         tokenizer: "bpe" or "unigram".
         vocab_size: Number of pieces, rounded up to a multiple of 8.
-        shared_vocabulary: Whether both languages share one vocabulary.
+        shared_vocabulary: Whether both languages share one vocabulary and one token embedding.
         byte_fallback: Whether unknown characters are encoded as bytes, so that nothing is lost.
         lowercase: Whether to fold case.
         subword_sampling: Rate of BPE-dropout, or alpha of unigram sampling, in training; 0: off.
         inline_terms: Share of the training sources that carry translations of some of their words,
             so that the model learns to use a glossary, see `training.terms.with_terms`; 0: none.
         noise: Share of the training pairs that are changed as people type and paste text, such as
-            0.2, see `training.noise.with_noise`; 0: none.
+            0.2, see `training.noise.with_noise`; 0: none. It excludes `context_sentences`.
         context_sentences: Number of previous sentences of its document with which each sentence is
             read and translated, see `text.context.in_context`; an empty line in both text files
             ends a document. Each sentence also occurs alone. 0: none.
@@ -70,12 +71,12 @@ class TranslationRecipe:
             d_model^-0.5 warmup^-0.5.
         warmup_steps: Updates until the peak.
         decay: Decay after the peak: "inverse_sqrt" (the paper); or "linear", "cosine" or "cooldown"
-            to zero at the last epoch, see `WarmupSchedule`.
+            to zero at the end of the last epoch, see `WarmupSchedule`.
         clip_norm: Maximum norm of the gradient of all weights; a longer gradient is scaled down to
             it (Pascanu et al. 2013, algorithm 1). None: no limit.
         weight_decay: Share of the weights that is subtracted in each update, times the learning
-            rate (Loshchilov and Hutter 2019, algorithm 2), in [0, 1); biases and norms are
-            excluded.
+            rate (Loshchilov and Hutter 2019, algorithm 2), in [0, 1); biases and the weights of
+            norms are excluded.
         label_smoothing: Label smoothing in [0, 1).
         r_drop: Weight of the divergence of two passes with different dropout (R-Drop, Liang et al.
             2021), such as 5, which doubles the time of a step; 0: one pass.
@@ -178,7 +179,7 @@ class TranslationRecipe:
         """Raise ValueError if an option is set that does not work with guided alignment.
 
         Args:
-            when: When the alignment is guided, for the message.
+            when: End of the message, which says when the alignment is guided.
 
         Raises:
             ValueError: If such an option is set.
@@ -189,11 +190,11 @@ class TranslationRecipe:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TranslationRecipe:
-        """Make a recipe; an unknown option raises an error."""
+        """Make a recipe from its options; one that is unknown or out of range raises ValueError."""
         return cls(**known(cls, values, "recipe options"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
+        """Return the options as plain values, for JSON."""
         return dataclasses.asdict(self)
 
 
@@ -236,7 +237,10 @@ def names() -> list[str]:
 
 
 def settings() -> list[str]:
-    """Return "option=value" of each option that a change can set, with its default."""
+    """Return "option=default" of each option of a recipe, except lists and tables.
+
+    Fields of `model` without a default, and those that the tokenizer decides, are left out.
+    """
     tables = {"model.": TransformerConfig, "distribution.": Distribution}
     return [
         f"{table}{field.name}={_SPELLED.get(str(field.default), field.default)}"
@@ -252,10 +256,11 @@ def read_recipe(recipe: str, changes: list[str] | None = None) -> TranslationRec
     Args:
         recipe: Name of a built-in recipe, or path of a TOML file.
         changes: Changes "option=value", "model.option=value" or "distribution.option=value", with
-            values in TOML; other values are read as text.
+            values in TOML; "none" is None, and other values are read as text.
 
     Raises:
-        ValueError: If a recipe or an option is unknown, or a file is not TOML.
+        ValueError: If a recipe or an option is unknown, an option is out of range, or a file is not
+            TOML.
     """
     path = Path(recipe) if recipe.endswith(".toml") else FOLDER / f"{recipe}.toml"
     if not path.is_file():
@@ -283,5 +288,5 @@ def _value(text: str) -> Any:
         return None  # TOML has no null
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):  # not TOML, or a number or a nesting too large for it
+    except (ValueError, RecursionError):  # not TOML, too large a number, or nested too deeply
         return text

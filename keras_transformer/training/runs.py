@@ -45,7 +45,7 @@ class _Signalled(BaseException):
 class _Signals:
     """Handlers of SIGTERM and SIGINT during a run."""
 
-    checkpoints: Checkpoints | None = None  # in `fit`: a signal stops after the batch
+    checkpoints: Checkpoints | None = None  # set during `fit`, which a signal ends after a batch
     number: int | None = None  # number of the first signal
 
     def __call__(self, number, frame):
@@ -104,7 +104,7 @@ def run_into(
                 except _Signalled as signalled:
                     number = signalled.number
                 except BaseException as error:
-                    leave()  # the others, which wait for this process, end too
+                    leave()  # so that the other processes, which wait for this one, end too
                     if isinstance(error, MemoryError):
                         saved = _what_is_saved(folder, values.get("overwrite", False))
                         raise MemoryError(f"{in_one_line(error)}; {saved}") from error
@@ -155,7 +155,7 @@ def schedule_for(
 
     Args:
         peak: Highest learning rate.
-        warmup_steps: Steps until the peak; a tenth of the run if that is not longer.
+        warmup_steps: Steps until the peak; in a run of at most so many steps, a tenth of them.
         total_steps: Steps of the run.
         decay: See `WarmupSchedule`.
 
@@ -201,7 +201,7 @@ def say(line: str, *, everywhere: bool = False) -> None:
 
     Args:
         line: The line.
-        everywhere: Whether each of several processes prints it; else, only the first.
+        everywhere: Whether each of several processes prints it; if not, only process 0 does.
     """
     if current().index and not everywhere:
         return

@@ -2,7 +2,7 @@
 
 `keras-transformer train --start-from` trains the saved model further on any task written as pairs
 of texts (Raffel et al. 2020, section 2.4), such as "sst2 sentence: a fine film", a tab and
-"positive". The model is T5 v1.1: a gated feed-forward and no dropout in pretraining (Shazeer 2020).
+"positive". The model is a T5 v1.1: it has a gated feed-forward (Shazeer 2020) and no dropout.
 """
 
 from __future__ import annotations

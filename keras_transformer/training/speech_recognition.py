@@ -1,4 +1,4 @@
-"""Train a small speech model that spells spoken digits, measure it and save it."""
+"""Train a small speech model that transcribes spoken digits, measure it and save it."""
 
 from __future__ import annotations
 
@@ -47,12 +47,13 @@ LANGUAGE = "en"  # for a multilingual Whisper
     train_size=None,
 )
 def train(run: TaskRun, held_out: str | None = None, words: Count = 1) -> None:
-    """Train on log-mel features of altered clips, and print the share of correct words.
+    """Train on log-mel features of altered clips; save the model with its accuracy.
 
-    The official test set is the first five clips of each speaker and digit; its speakers are all
-    in the training set too. `--held-out` is a harder and more honest test. With several words, the
-    times of the words in the test set are measured, too. --start-from takes a trained model or an
-    imported Whisper, whose features it uses.
+    The accuracy is the share of the test clips whose text is right. The official test set is the
+    first five clips of each speaker and digit; all its speakers are in the training set, too.
+    --held-out is a harder test. With several words, the times of the words in the test set are
+    measured, too. --start-from takes a trained model or an imported Whisper, whose features it
+    uses.
 
     Args:
         held_out: Speaker for testing only.  [default: the official split]
@@ -82,7 +83,7 @@ def train(run: TaskRun, held_out: str | None = None, words: Count = 1) -> None:
     model.compile(optimizer, loss, metrics=[Perplexity(NO_LABEL)])
     run.fit(model, iter(batches), len(batches))
 
-    # Clips have any length, as in this training, even if --start-from pads them to 30 seconds.
+    # The model was trained without padding to 30 seconds, even if --start-from was with it.
     hearing = dataclasses.replace(hearing, pads_clips=False)
     transcriber = Transcriber(model, tokenizer, hearing)
     scores = _scores(transcriber, tests, places)

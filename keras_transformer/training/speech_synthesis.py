@@ -32,11 +32,12 @@ from keras_transformer.training.task import Count, TaskRun, task
     train_size=None,
 )
 def train(run: TaskRun, recognizer: Path | None = None, frames_per_step: Count = 4) -> None:
-    """Train on the digits and speakers of the Free Spoken Digit Dataset, takes 5 to 49.
+    """Train on the Free Spoken Digit Dataset, and save the model.
 
-    With a recognizer, print the share of correctly transcribed words of three kinds: real test
-    clips, the same clips through log-mel features and Griffin-Lim, and each digit synthesized for
-    each speaker.
+    The first five clips of each speaker and digit are not trained on: they are the test clips.
+    With a recognizer, the share of correctly transcribed words is measured for three kinds of
+    sounds: the test clips, the same clips through log-mel features and Griffin-Lim, and each digit
+    synthesized for each speaker.
 
     Args:
         recognizer: Run of `--task transcribe` that transcribes the result.

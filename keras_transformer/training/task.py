@@ -66,7 +66,7 @@ class TaskRun:
         dropout: Dropout rate, in [0, 1).
         max_length: Longest sequence, in tokens.
         length: Tokens per window of text.
-        rows: Rows per step: windows of text, or dialogues that are packed.
+        rows: Rows per step: windows of text, or rows of packed dialogues or pairs.
         tokens_per_batch: Tokens per batch, padding included.
         batch_size: Examples per batch.
         epochs: Passes over the training data.
@@ -132,7 +132,7 @@ class TaskRun:
     def fit(
         self, model: keras.Model, data: Any, steps: int | None, **options: Any
     ) -> dict[str, list[float]]:
-        """Fit a compiled model without checkpoints, with a line per epoch; return the history.
+        """Fit a compiled model without checkpoints, print a line per epoch, return the history.
 
         Args:
             model: The compiled model.
@@ -220,7 +220,8 @@ def evaluated(model: keras.Model, batches: Any) -> dict[str, float]:
 def task(folder: Callable[[dict[str, Any]], Path] | None = None, **defaults: Any) -> Callable:
     """Return a decorator that turns a flow into a function for callers and for Typer.
 
-    The function's arguments are those of the flow and the shared ones. It runs as `run_into` says.
+    The function's arguments are those of the flow and the shared ones. `runs.run_into` locks its
+    output folder and handles signals.
 
     Args:
         folder: Function from the arguments to `output`, if that is not given.
@@ -261,7 +262,7 @@ def task(folder: Callable[[dict[str, Any]], Path] | None = None, **defaults: Any
 
 
 def _option(name, annotation, text):
-    """Return the type of an argument with its option for Typer."""
+    """Return an annotation for Typer: the type of an argument, and its option with a help text."""
     short = re.sub("_files?$", "", name)
     option = typer.Option(*([] if short == name else [f"--{short.replace('_', '-')}"]))
     if get_origin(annotation) is Annotated:

@@ -19,7 +19,7 @@ from keras_transformer.tasks.text_classifier import TextClassifier
 from keras_transformer.training.fine_tuning import ENCODER, batches_for, encoder_for
 from keras_transformer.training.task import TaskRun, evaluated, task
 
-Labelled = tuple[Sequence[str], Sequence[int]]  # texts, and the number of each one's label
+Labelled = tuple[Sequence[str], Sequence[int]]  # texts, and the number of the label of each text
 
 
 @task(

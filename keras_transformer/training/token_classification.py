@@ -33,6 +33,9 @@ WORDS: dict[str, Any] = ENCODER | dict(  # options of the flows that train on wo
 def word_encoder(run: TaskRun, words: Sequence[Sequence[str]], **head: Any) -> tuple[Any, Any, Any]:
     """Return an encoder to train on words, its tokenizer, and the encoded words.
 
+    The encoded words of a sentence are its token ids, and the index of the first token of each
+    word.
+
     Args:
         run: The run.
         words: The words of each sentence.

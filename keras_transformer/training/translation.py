@@ -35,7 +35,7 @@ from keras_transformer.weights.state import CHECKPOINTS, restore_state
 
 # Files and folders of a run, which --overwrite removes.
 OF_A_RUN = (CHECKPOINTS, LOG, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METRICS, MANIFEST)
-# Options that a resumed run may change; with others changed, it is a different run.
+# Options that a resumed run may change; a change of any other option makes it a different run.
 NOT_THE_RUN: tuple[str, ...] = ("epochs", "patience", "bleu_every", "average_last", "beam_size")
 NOT_THE_RUN += ("length_penalty", "checkpoint_every", "distribution", "remat")
 
@@ -93,7 +93,7 @@ def train(
     )
     if overwrite and team.index == 0:  # only now that all arguments are checked
         removed(*(output / name for name in OF_A_RUN))
-    team.exchange(None)  # a barrier: now all see the folder without old files
+    team.exchange(None)  # a barrier: all processes then see the folder without old files
     checkpoints = _checkpoints(options, output, setup, len(pairs), total_steps, team)
     progress = Progress(batches.num_tokens / len(batches), checkpoints=checkpoints)
     events = output / "tensorboard" if tensorboard and team.index == 0 else None
@@ -194,7 +194,7 @@ def _model(options, setup, total_steps):
             weight_decay=options.weight_decay or None,
             state_dtype=None if options.optimizer_state == "float32" else options.optimizer_state,
             use_ema=options.ema_decay > 0,
-            ema_momentum=options.ema_decay ** (1 / accumulation),  # Keras averages in each batch
+            ema_momentum=options.ema_decay ** (1 / accumulation),  # Keras averages after each batch
         ),
         LabelSmoothedCrossentropy(options.label_smoothing, config.pad_id, options.r_drop),
         metrics=[Perplexity(config.pad_id)],
@@ -250,9 +250,9 @@ def _callbacks(options, corpus, translator, progress, events):
 def _averaged(options, setup, checkpoints, optimizer):
     """Return a translator with averaged weights, and the number of averaged checkpoints.
 
-    The average is that of Vaswani et al. 2017, section 6.1, in float32. With LoRA, only the last
-    checkpoint is used: a mean of products is not a product of means. An exponential moving average
-    is in the optimizer's state, so the last checkpoint is enough.
+    The weights are the mean of the last checkpoints (Vaswani et al. 2017, section 6.1), in float32.
+    With LoRA, only the last checkpoint is used: the mean of products is not the product of means.
+    With `ema_decay`, the moving average from the optimizer's state in the last checkpoint is used.
     """
     single = options.lora_rank or options.ema_decay
     last = checkpoints.paths()[-1 if single else -options.average_last :]

@@ -30,7 +30,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def plain(axes: Axes) -> Axes:
-    """Give axes a light horizontal grid and no box, and return them."""
+    """Give axes a light horizontal grid, and borders on the left and below only; return them."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#E5E5E5", linewidth=0.8)
     axes.set_axisbelow(True)
@@ -38,7 +38,10 @@ def plain(axes: Axes) -> Axes:
 
 
 def families_for(text: str) -> list[str]:
-    """Return installed fonts that together have as many characters of a text as possible."""
+    """Return names of installed fonts that together have as many characters of a text as possible.
+
+    Only upright fonts of normal weight are used.
+    """
     from matplotlib import font_manager
 
     families = ["DejaVu Sans"]  # comes with matplotlib

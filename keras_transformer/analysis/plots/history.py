@@ -20,7 +20,7 @@ from keras_transformer.weights.state import STATE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NOT_METRICS = ("seconds",)  # logs of an epoch that are not plotted
+NOT_METRICS = ("seconds",)  # entries in the logs of an epoch that are not plotted
 
 
 def positional_encoding(d_model: int, length: int) -> Figure:
@@ -48,7 +48,7 @@ def positional_encoding(d_model: int, length: int) -> Figure:
 
 
 def learning_rate(schedule: Callable[[Any], Any], steps: int) -> Figure:
-    """Draw the learning rate of each update; `WarmupSchedule.paper(512)` is the paper's schedule.
+    """Draw the learning rate by update; `WarmupSchedule.paper(512)` is the paper's base schedule.
 
     Args:
         schedule: Function from a step, counted from 0, to the rate (section 5.3).
@@ -80,7 +80,7 @@ def training_history(history: Any) -> Figure:
             the logs of each epoch, such as `Checkpoints.history`.
 
     Raises:
-        ValueError: If there are no metrics in it.
+        ValueError: If the history has no metrics, or the folder no checkpoint.
         ImportError: If matplotlib is not installed.
     """
     metrics = _metrics(history)

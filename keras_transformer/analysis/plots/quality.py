@@ -22,7 +22,7 @@ def bleu_by_length(
     bins: int = 5,
     language: str | None = None,
 ) -> Figure:
-    """Draw BLEU by sentence length, as in Koehn and Knowles 2017, section 3.5.
+    """Draw BLEU by sentence length, as in Koehn and Knowles 2017, section 3.4.
 
     The test set is sorted by the number of source words (in scripts without spaces: characters),
     and split into parts of about equal size. Each bar is the corpus BLEU of a part, by sacreBLEU.
@@ -83,12 +83,14 @@ def reliability(scores: Sequence[float], qualities: Sequence[float], bins: int =
     """Draw a reliability diagram: quality by confidence (Guo et al. 2017, section 2).
 
     Texts are sorted by confidence into bins of equal width. A bar is the mean quality of the texts
-    in a bin, a dot their mean confidence; in a calibrated model, both are equal. The expected
-    calibration error is the sum over bins of |mean quality - mean confidence|, weighted by the
-    fraction of the texts. It is meaningful only if the confidence predicts this quality: if the
-    quality is an accuracy, such as the fraction of correct tokens, or if the confidence comes from
-    a `QualityEstimator`. For plain confidence and a similarity such as chrF, consider only whether
-    the bars rise.
+    in a bin, a dot their mean confidence; in a calibrated model, both are equal. A second panel
+    shows the number of texts in each bin.
+
+    The expected calibration error is the sum over bins of |mean quality - mean confidence|,
+    weighted by the fraction of the texts. It is meaningful only if the confidence predicts this
+    quality: if the quality is an accuracy, such as the fraction of correct tokens, or if the
+    confidence comes from a `QualityEstimator`. For plain confidence and a similarity such as chrF,
+    consider only whether the bars rise.
 
     Args:
         scores: Confidence of each text in [0, 1], such as the geometric mean of its tokens'
@@ -129,7 +131,9 @@ def reliability(scores: Sequence[float], qualities: Sequence[float], bins: int =
 def calibration(
     scores: Sequence[float], qualities: Sequence[float], bins: int = 10
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean score, mean quality (both NaN if empty) and number of texts per bin: (bins,).
+    """Return the mean score, the mean quality and the number of texts of each bin, each (bins,).
+
+    Both means are NaN for a bin without texts.
 
     Args:
         scores, qualities, bins: See `reliability`.

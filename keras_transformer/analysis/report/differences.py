@@ -13,7 +13,7 @@ def differences(reference: str, translation: str) -> tuple[Parts, Parts]:
     """Split both texts into parts that are equal in both texts, and parts that differ.
 
     Args:
-        reference, translation: The texts; `alignment.words` splits them into words.
+        reference, translation: The texts; `word_spans.words` splits them into words.
 
     Returns:
         For the reference and for the translation, pairs of a part and whether it differs. Joined,

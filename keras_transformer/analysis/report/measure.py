@@ -30,7 +30,7 @@ from keras_transformer.translate.quality_estimation import (
 from keras_transformer.translate.translator import Translator
 
 BINS = 5  # number of parts by length
-MOST_SHOWN = 60  # attention is drawn only if source and translation have at most so many words
+MOST_SHOWN = 60  # attention is drawn only if source and translation have at most 60 words each
 
 # Words of the translation, words of the source, and attention weights (translation, source).
 Picture = tuple[list[str], list[str], np.ndarray]
@@ -44,10 +44,11 @@ class Sentence:
         number: Number in the test set, from 1.
         source, reference, translation: The texts.
         chrf, bleu: Scores of the sentence, in percent; BLEU with effective order.
-        confidence: Mean log-probability of the translation's tokens; NaN if it is too long for the
-            model.
+        confidence: Mean log-probability of the translation's tokens; NaN if the source is empty, or
+            source or translation is too long for the model.
         reference_confidence: The same for the tokens of the reference.
-        quality: Estimated chrF without the reference, in [0, 1]; None: there is no estimator.
+        quality: Estimated chrF / 100, in [0, 1]; NaN if `confidence` is. None: there is no
+            estimator.
         baseline: The baseline's translation; None: there is no baseline.
         baseline_chrf: chrF of the baseline's translation, in percent; None: there is no baseline.
         picture: Cross-attention between words, as `alignment.align` uses it; None: not drawn.
@@ -69,7 +70,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class LengthScores:
-    """Scores of the sentences of a test set whose sources have from `least` to `most` words.
+    """Scores of the sentences of a test set whose sources have a length from `least` to `most`.
 
     Args:
         least, most: Minimum and maximum length, in words or characters, see
@@ -137,6 +138,7 @@ def measure(
         tokens_per_batch, options: See `Translator.translate`.
 
     Raises:
+        TypeError: If an option is unknown.
         ValueError: If there are no pairs, the baseline does not have one text per pair, or an
             option is out of range.
     """
@@ -210,7 +212,7 @@ def _drawn(translator: Translator, sentence: Sentence) -> Sentence:
         return sentence
     try:
         maps = attention(translator, sentence.source, sentence.translation)
-    except ValueError:  # the tokenizer knows none of its characters
+    except ValueError:  # such as a text of characters that the tokenizer does not know
         return sentence
     queries, keys, weights = between_words(maps, "cross")
     if max(len(queries), len(keys)) > MOST_SHOWN:
