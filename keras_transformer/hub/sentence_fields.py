@@ -17,7 +17,7 @@ _PER_CALL = dict.fromkeys(
 
 
 def _of_encoder(task, method_output, module_output):
-    """Return the table of a module Transformer with a task and names of its outputs."""
+    """Return the table of a Transformer module's fields, given its task and its outputs' names."""
     outputs = {"text": {"method": "forward", "method_output_name": method_output}}
     return FieldTable(
         read=("max_seq_length", "do_lower_case"),

@@ -1,7 +1,7 @@
 """The fields of a `config.json`: their accepted values and defaults.
 
-A family lists the fields that it reads. Defaults are those of `transformers` (5.23); sizes that
-must match the weights have none.
+A family lists the fields that it reads. Defaults are those of `transformers` (5.23). Most sizes
+that must match the weights have none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OF_SIDES = tuple(  # sizes of an encoder-decoder in BART's and Whisper's configs
     for name in ("layers", "attention_heads", "ffn_dim")
 )
 TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id")
-# Fields of encoder-decoders.
+# Fields of special tokens of encoder-decoders.
 PAIR_TOKENS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
 TOKEN_NAMES = {"pad_id": TOKENS[0], "bos_id": TOKENS[1], "eos_id": TOKENS[2]}  # ours -> theirs
 PAIR_NAMES = TOKEN_NAMES | {"bos_id": PAIR_TOKENS[1]}
@@ -96,14 +96,15 @@ def complete(
         synonyms: Other names of these fields in `transformers`.
 
     Raises:
-        KeyError, ValueError: As in `Field.read`, or if two names of a field have different values,
-            or there are more than `MOST_LAYERS` layers.
+        KeyError: As in `Field.read`.
+        ValueError: As in `Field.read`, or if two names of a field other than a number of layers
+            have different values, or there are more than `MOST_LAYERS` layers.
     """
     for other, name in (synonyms or {}).items():
         if other in theirs and name not in theirs:
             theirs = {**theirs, name: theirs[other]}
-        # Numbers of layers may differ: the weights decide, and older files of distilled models have
-        # the teacher's number here.
+        # Numbers of layers may differ: older files of distilled models have the teacher's number in
+        # the synonym. The weights are checked later.
         elif other in theirs and theirs[other] != theirs[name] and name not in LAYERS:
             pair = [theirs[name], theirs[other]]
             raise ValueError(f"{name} and {other} must be equal, got {pair}")
@@ -166,7 +167,7 @@ def activation(default: Any = REQUIRED) -> Field:
 
 
 def token(default: Any) -> Field:
-    """Return a field for a token id, which `family.token_id` checks."""
+    """Return a field with any value: `family.token_id` checks that it is a token id."""
     return Field("a token id", lambda x: True, default, null=True)
 
 

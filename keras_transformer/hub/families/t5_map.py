@@ -91,7 +91,7 @@ def fields_of(feed_forward: str) -> dict[str, Field]:
 
 
 def read_shared(theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of our config that a T5 and its encoder alone share.
+    """Return the fields that our configs of a T5 and of its encoder alone share.
 
     `is_gated_act` and `dense_act_fn`, which `transformers` derives, take precedence.
     """
@@ -148,7 +148,7 @@ def write_shared(config: T5Config | T5EncoderConfig) -> dict[str, Any]:
 
 
 def _config_file(config):
-    """Return the `config.json` of a T5 or UMT5."""
+    """Return the `config.json` of a T5 (also mT5) or UMT5."""
     kind = "UMT5" if config.positions_by_layer else "T5"
     return write_shared(config) | dict(
         architectures=[f"{kind}ForConditionalGeneration"],
@@ -220,7 +220,8 @@ _ARCHITECTURES = tuple(
 # In the first T5 checkpoints: a position bias of the cross-attention that is never used.
 _UNUSED = ("EncDecAttention.relative_attention_bias.weight",)
 
-FEED_FORWARDS = {"t5": "relu", "mt5": "gated-gelu", "umt5": "gated-gelu"}  # defaults
+# Defaults of `feed_forward_proj`.
+FEED_FORWARDS = {"t5": "relu", "mt5": "gated-gelu", "umt5": "gated-gelu"}
 FAMILIES = {
     kind: Family(
         T5,

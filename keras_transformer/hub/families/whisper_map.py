@@ -46,7 +46,7 @@ _SAME = SIDE_SIZES | dict(  # ours -> theirs, of the same value
     num_mels="num_mel_bins",
     max_length="max_target_positions",
 )
-_HARMLESS = (  # fields of a classifier of sounds, and of masks in training
+_HARMLESS = (  # fields of audio classifiers, and of masks in training
     "use_weighted_layer_sum",
     "classifier_proj_size",
     "apply_spec_augment",
