@@ -15,7 +15,7 @@ from keras_transformer.translate import engines
 from keras_transformer.translate.engines.carried import ONNX
 from keras_transformer.translate.translator import Translator
 
-RUNNER = Path(engines.__file__).with_name("onnx_runner.py")  # a program without this package
+RUNNER = Path(engines.__file__).with_name("onnx_runner.py")  # does not import this package
 
 
 def onnx(
@@ -39,7 +39,8 @@ def onnx(
       `past_value_i` (B, N, T, H), T >= 0 -> `logits` (B, V) and `present_key_i`, `present_value_i`
       (B, N, T + 1, H). With `decoder_recurrence`, `past_state_i` and `present_state_i` (B, 1, D)
       take their place, and the token's `position`, a scalar, is an input, too;
-    - `translator.json`: special ids, vocabularies, and the special tokens around a text;
+    - `translator.json`: special ids, vocabularies, the special tokens around a text, the maximum
+      length, and the search options of the folder;
     - `source.spm` and `target.spm`: the SentencePiece models;
     - `translate.py`: a beam search in NumPy, to run or to copy from.
 
