@@ -172,7 +172,7 @@ def _positions(file):
     lengths = [file.shape(name)[0] for name in names]
     size, d_model = min(lengths), file.shape(TARGET)[1]
     tables = [file.read(name)[:size] for name in names[: 1 if file.is_same(*names) else 2]]
-    kinds = [(kind, 0) for kind in SINUSOIDS] + [("sinusoidal_tensor2tensor", 2)]  # fairseq's
+    kinds = [(kind, 0) for kind in SINUSOIDS] + [("sinusoidal_tensor2tensor", 2)]  # as in fairseq
     for kind, offset in kinds if d_model % 2 == 0 else ():
         expected = sinusoids(size + offset, d_model, kind)[offset:]
         if all(np.abs(table - expected).max(initial=0) < _ROUNDING for table in tables):

@@ -34,8 +34,8 @@ def from_backbone(
         backbone: A `GPT2Backbone`, `LlamaBackbone`, `Llama3Backbone`, `MistralBackbone`,
             `BertBackbone`, `RobertaBackbone`, `XLMRobertaBackbone`, `AlbertBackbone`,
             `ESMBackbone`, `ViTBackbone` or `WhisperBackbone`; it is not modified.
-        fields: Fields of our config to set, such as `{"eos_id": 2, "max_length": 4096}`; None:
-            the defaults.
+        fields: Fields of our config to set, such as `{"eos_id": 2, "max_length": 4096}`; others
+            come from the backbone or have their defaults.
         dtype: Keras dtype policy such as "bfloat16"; None: the global one.
 
     Raises:

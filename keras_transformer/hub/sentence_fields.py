@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keras_transformer.system.foreign_fields import FieldTable
 
-# Fields of the classes of sentence-transformers 6.2 and of their older versions.
+# The tables below have the fields of sentence-transformers 6.2 and of older versions.
 _NONE: tuple[None, dict] = (None, {})
 _PER_CALL = dict.fromkeys(
     (

@@ -125,9 +125,8 @@ def _config(theirs, names):
 def _is_untied(theirs):
     """Return whether the config alone tells that the output has separate weights.
 
-    In other cases only the weights tell. mT5's configs say untied although the output is tied;
-    since `transformers` 5.23, which writes `scale_decoder_outputs`, T5's say tied in any case, and
-    so do UMT5's.
+    A T5's config does if it lacks `scale_decoder_outputs`. Newer ones always say tied, and those of
+    mT5 and UMT5 are ignored by `transformers` (5.23). For these, a tensor of the output decides.
     """
     is_older = theirs["model_type"] == "t5" and "scale_decoder_outputs" not in theirs
     return is_older and theirs["tie_word_embeddings"] is False

@@ -14,7 +14,7 @@ from keras_transformer.layers.rotary import rates
 
 _PREFIX = "rope.scaling."
 _BETAS = ("beta_fast", "beta_slow")
-ROTARY = (  # keys that `read_scaling` and `config_of` read
+ROTARY = (  # keys that an architecture with rotary positions may have
     "rope.freq_base",
     "rope.dimension_count",
     *(f"{_PREFIX}{x}" for x in ("type", "factor", "attn_factor", "original_context_length")),

@@ -247,8 +247,8 @@ class MarianModel:
     def _array(self, name):
         """Return an array, with a row for each piece that our vocabulary adds.
 
-        Added rows are zeros, in a bias `NEVER`. The last one is padding, with whose zeros the
-        decoder begins, as Marian's does.
+        Added rows are zeros, in a bias `NEVER`. The last one is padding: the decoder begins with
+        its zero vector, as Marian's does.
         """
         sizes = dict(zip(("encoder", "decoder"), self._options["dim-vocabs"], strict=True))
         added = {x: self.config.target_vocab_size - size for x, size in sizes.items()}

@@ -38,8 +38,8 @@ def kind_of(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> str
     """Return the kind of Marian's layers that can hold a model: `LEGACY` if possible, else `NEW`.
 
     The legacy layers have Marian's sinusoids, and begin each translation with a vector of zeros.
-    With pre-norm, they leave out a norm of the decoder's keys and values after the first position,
-    which a recurrence does not have.
+    With pre-norm, they normalize keys and values of the decoder's self-attention only at the first
+    position. So a pre-norm model needs the new layers, unless it has a recurrence instead.
     """
     is_legacy = not config.norm_first or config.decoder_recurrence is not None
     is_legacy &= (
@@ -52,7 +52,7 @@ def kind_of(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> str
 
 
 def options_of(config: TransformerConfig, kind: str = LEGACY) -> dict[str, Any]:
-    """Return Marian's options for a model of our sizes.
+    """Return Marian's options for a model with our config.
 
     Raises:
         ValueError: If Marian cannot hold a model with this config; the message names the field.
