@@ -48,8 +48,8 @@ def hugging_face(
         The path `out`.
 
     Raises:
-        ValueError: If `folder` is not such a folder, or no family of `transformers` supports its
-            model or tokenizer; the message names the unsupported option.
+        ValueError: If `folder` is not such a folder, or `transformers` does not support its model,
+            tokenizer or search options; the message names the unsupported option.
         FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
     """
     out = Path(out)

@@ -49,7 +49,9 @@ def marian(
     # in a shell: marian-decoder -c served/grammar/decoder.yml < english.txt > german.txt
     ```
 
-    Marian adds no tags: a text must begin with those that the tokenizer would add.
+    Marian adds no tags: a text must begin with those that the tokenizer would add. `decoder.yml`
+    contains beam size, length penalty and length limit of the folder's search, which Marian applies
+    by its own rules (`scoring="marian"`).
 
     A model with the sinusoids, the epsilon and the zero vector of BOS of Marian's own models, as
     `load_pretrained` reads them from Marian's files, is written with Marian's old layers, if it is

@@ -77,8 +77,8 @@ def saved_model(
     Raises:
         ImportError: If TensorFlow or tensorflow-text is missing.
         ValueError: If an option is out of range, `protect` is set, `folder` is not a saved
-            translator with an encoder and a SentencePiece model, a language is unknown or missing,
-            or the pair of languages needs two steps.
+            translator or holds a language model, its tokenizer has no SentencePiece model, a
+            language is unknown or missing, or the pair of languages needs two steps.
         FileExistsError: If the version exists and `overwrite` is False, or it holds other files.
         RuntimeError: If the export itself fails.
     """

@@ -199,7 +199,7 @@ def _has_tables(file):
 
 
 def _common(file, end):
-    """Return the value of all variables whose names end so; ValueError if they differ."""
+    """Return the value that all variables `.../end` have; raise ValueError if they differ."""
     values = {value for name, value in file.numbers().items() if name.endswith(f"/{end}")}
     require(len(values) == 1, f"{end} in {file.path}", values, "one number, equal in all layers")
     return values.pop()

@@ -57,7 +57,7 @@ def tokenizer_of(converted: Converted) -> Tokenizer:
     """Read the tokenizer of an encoder-decoder.
 
     Raises:
-        FileNotFoundError: If there are no files of one; names those that are needed.
+        FileNotFoundError: If its files are missing; names those that are needed.
         ValueError: If a file cannot be read, or the tokenizer does not match the vocabulary.
     """
     folder, (source, target) = converted.folder, converted.vocabularies.values()
@@ -89,7 +89,7 @@ def _kind(kind: str, pieces: Sequence[str]) -> str | None:
 
 
 def _trained(models, source, target):
-    """Return a tokenizer as it is trained here; None if it has other pieces than the model."""
+    """Return the tokenizer of a translator trained here; None if its pieces differ from these."""
     kind = dict(fields_of(dict(fields_of(models[0])).get(2, b""))).get(3, UNIGRAM)
     tags = [x.removeprefix(SPACE) for x in source]
     languages = [x[2:-2] for x in tags if re.fullmatch(TAG, x)]

@@ -111,7 +111,7 @@ def _heads(config, side):
 
 
 class _Filler:
-    """Copies a model's weights into a specification of CTranslate2."""
+    """A writer of a model's weights into a specification of CTranslate2."""
 
     def __init__(self, config, weights, is_t5):
         self.config, self.weights, self.is_t5 = config, weights, is_t5

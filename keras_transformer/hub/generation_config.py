@@ -17,8 +17,8 @@ from keras_transformer.system.foreign_fields import FieldTable
 CONFIG, GENERATION = "config.json", "generation_config.json"
 OF_TOKENS = ("eos_token_id", "bos_token_id", "decoder_start_token_id")
 # In a Marian or a multilingual model, a maximum length of this or more, such as 512 of OPUS-MT and
-# 200 of NLLB, only guards against endless translations. It is not used: `max_extra_length` does the
-# same with less memory and computation.
+# 200 of NLLB, only guards against endless translations. It is replaced by `max_extra_length`, which
+# does the same with less memory and computation.
 GUARD = 128
 # Options that change probabilities step by step. Beam search refuses `renormalize_logits` with
 # them, because here it only changes the output bias, once, when a model is imported.
@@ -211,7 +211,7 @@ def left_out(folder: str | os.PathLike, config: Mapping[str, Any]) -> list[int]:
 
 def _sampling(facts):
     options = {name: facts[name] for name in Generation.names(draws=True)}
-    return options | {"top_p": max(options["top_p"], 1e-9)}  # 0 keeps the best token
+    return options | {"top_p": max(options["top_p"], 1e-9)}  # ours is above 0
 
 
 def search_of(

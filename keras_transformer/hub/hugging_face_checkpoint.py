@@ -185,7 +185,7 @@ def _without_copies(family, checkpoint):
 def _renamed(family, rules, checkpoint, names):
     """Resolve aliases; return the names of the used tensors, and a function that reads one."""
     needed = {name for rule in rules for name in rule.names}
-    names = names | (needed & checkpoint.names())  # untied weights whose values are equal
+    names = names | (needed & checkpoint.names())  # needed, though it equals another
     places = {name: name for name in names}
     for alias, holders in family.aliases.items():
         holder = next((name for name in holders if name in needed), None)

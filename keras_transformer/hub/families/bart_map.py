@@ -124,8 +124,8 @@ def bart_config(theirs: Mapping[str, Any], names: Iterable[str], **family: Any) 
     """Return our config of a BART or mBART.
 
     Args:
-        theirs: Their `config.json`, with defaults filled in.
-        names: Names of their weights.
+        theirs: Content of the `config.json`, with defaults filled in.
+        names: Names of the tensors in the checkpoint.
         family: Further fields of our config.
     """
     # `transformers` takes a missing bias for zeros; the bare model (BartModel) has none.
@@ -165,7 +165,7 @@ def write_sides(config: Any, names: Mapping[str, str]) -> dict[str, Any]:
 
     Args:
         config: Our config.
-        names: Fields of our config and the fields of theirs that have the same value.
+        names: Maps fields of our config to fields of the file with the same value.
     """
     decoder = config.decoder_sizes
     return write_same(config, {**names, **PAIR_NAMES}) | dict(
@@ -213,8 +213,8 @@ def blocks(config: Any, key_bias: bool = True) -> list[Rule]:
 
     Args:
         config: Our config.
-        key_bias: Whether their keys have a bias; if not, ours is set to zero. A bias of the keys
-            adds the same number to all scores of a query, so it never changes the attention.
+        key_bias: Whether keys have a bias in the checkpoint; if not, ours is zero. A bias of the
+            keys adds the same number to all scores of a query, so it never changes the attention.
     """
     rules = []
     for side in ("encoder", "decoder"):

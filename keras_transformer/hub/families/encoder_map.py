@@ -75,7 +75,7 @@ FIELDS = (
         ),
     )
 )
-BERT_SIZES = dict(  # ours -> theirs, of the same value
+BERT_SIZES = dict(  # our field -> Hugging Face's, with the same value
     vocab_size="vocab_size",
     d_model="hidden_size",
     d_ff="intermediate_size",

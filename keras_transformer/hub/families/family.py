@@ -29,9 +29,9 @@ class Rule:
         layout: "same"; "transposed"; "row": theirs has an additional first axis of size 1;
             "convolution": channels are first in theirs and last in ours; "plus_one": ours is
             theirs plus one.
-        heads: Number of heads of each projection that ours fuses (`layers.head_groups`). The
-            checkpoint has one tensor per projection, or one in which all are concatenated. (): ours
-            is not fused.
+        heads: Number of heads of each projection that our weight fuses (`layers.head_groups`). The
+            checkpoint has one tensor per projection, or one in which all are concatenated. (): our
+            weight is not fused.
         share: (number, count): ours is part `number`, from 0, of `count` equal parts of theirs
             along the first axis. The rules of the parts must be consecutive, in order.
         orders: For each of `theirs`, the index in it of each of our features; None: the order is
@@ -145,7 +145,8 @@ class Family:
         harmless: Fields of their `config.json` that do not change the model, in addition to
             `general_fields.HARMLESS`.
         synonyms: Other names of `fields` in `transformers` (`attribute_map`).
-        names: Fields of our config and the fields of theirs that they come from, for messages.
+        names: Maps fields of our config to the fields of `config.json` that they come from, for
+            messages.
         architectures: Names of classes in `transformers` whose weights fit. (): any.
     """
 
@@ -190,7 +191,7 @@ class Family:
         return complete(theirs, self.fields, self.synonyms)
 
     def in_their_words(self, message: str) -> str:
-        """Return an error message of our config with our field names replaced by theirs."""
+        """Return an error message of our config with the field names of the `config.json`."""
         if not self.names:
             return message
         ours = "|".join(map(re.escape, self.names))
@@ -217,7 +218,7 @@ def dense(
     heads: tuple[int, ...] = (),
     orders: Sequence[np.ndarray | None] = (),
 ) -> list[Rule]:
-    """Return the rules of a dense layer; with `heads`, of several layers that ours fuses."""
+    """Return the rules of a dense layer; with `heads`, of several layers that our model fuses."""
     weights = tuple(f"{name}.weight" for name in theirs)
     rules = [Rule(f"{ours}/kernel", weights, layout, heads, orders=orders)]
     if bias:

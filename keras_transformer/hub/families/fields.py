@@ -12,7 +12,7 @@ from typing import Any
 
 from keras_transformer.config import is_number, require
 
-ACTIVATIONS = {  # theirs -> ours
+ACTIVATIONS = {  # Hugging Face's name -> ours
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
@@ -28,9 +28,9 @@ OF_SIDES = tuple(  # sizes of an encoder-decoder in BART's and Whisper's configs
 TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id")
 # Fields of special tokens of encoder-decoders.
 PAIR_TOKENS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
-TOKEN_NAMES = {"pad_id": TOKENS[0], "bos_id": TOKENS[1], "eos_id": TOKENS[2]}  # ours -> theirs
+TOKEN_NAMES = {"pad_id": TOKENS[0], "bos_id": TOKENS[1], "eos_id": TOKENS[2]}  # by our fields
 PAIR_NAMES = TOKEN_NAMES | {"bos_id": PAIR_TOKENS[1]}
-SIDE_SIZES = dict(  # ours -> theirs, of the same value
+SIDE_SIZES = dict(  # our field -> Hugging Face's, with the same value
     d_model="d_model",
     d_ff="encoder_ffn_dim",
     decoder_d_ff="decoder_ffn_dim",
@@ -116,12 +116,12 @@ def complete(
 
 
 def read_same(theirs: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return fields of our config that have the values of theirs; `names` maps ours to theirs."""
+    """Return fields of our config, copied from a `config.json`; `names` maps them to its fields."""
     return {ours: theirs[name] for ours, name in names.items()}
 
 
 def write_same(config: Any, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return their fields with the values of our config; the inverse of `read_same`."""
+    """Return fields of a `config.json`, copied from our config; the inverse of `read_same`."""
     return {name: getattr(config, ours) for ours, name in names.items()}
 
 

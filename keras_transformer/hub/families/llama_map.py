@@ -59,7 +59,7 @@ SHARED_FIELDS = (
         eos_token_id=token(2),
     )
 )
-SAME = dict(  # ours -> theirs, of the same value in all relatives
+SAME = dict(  # our field -> Hugging Face's, with the same value in all relatives
     vocab_size="vocab_size",
     d_model="hidden_size",
     d_ff="intermediate_size",
@@ -127,7 +127,7 @@ def read_config(
     """Return our config of a LLaMA or a relative.
 
     Args:
-        theirs: Complete `config.json`.
+        theirs: Content of the `config.json`, with defaults filled in.
         default_theta: Base of the rotary rates if the file has none.
         rotary_share: Share of a head's features that rotate, if the file has none; None: in this
             family all of them rotate.
@@ -181,11 +181,11 @@ def rules_of(
 
     Args:
         config: Our config.
-        joined: Projections that their file has in one tensor: "qkv", those to queries, keys and
-            values; "gate_up", the two whose outputs the gate multiplies.
-        interleaved: Whether their layers rotate adjacent features, (x_2i, x_2i+1), where ours
-            rotate (x_i, x_i+R/2), with R features that rotate.
-        norms: Their names of the norms of queries and keys.
+        joined: Projections that the checkpoint has in one tensor: "qkv", those to queries, keys
+            and values; "gate_up", the two whose outputs the gate multiplies.
+        interleaved: Whether the checkpoint is for a model that rotates adjacent features,
+            (x_2i, x_2i+1). Ours rotates (x_i, x_i+R/2), where R features rotate.
+        norms: Names of the norms of queries and keys in the checkpoint.
     """
     rules = table("embedding/tokens", "model.embed_tokens")
     kv_heads = config.num_kv_heads or config.num_heads

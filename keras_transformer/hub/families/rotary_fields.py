@@ -18,7 +18,7 @@ def read_rotary_dim(theirs: Mapping[str, Any], head_dim: int, default: float) ->
     """Return how many features of a head rotate; None: all.
 
     Args:
-        theirs: Complete `config.json`.
+        theirs: Content of the `config.json`, with defaults filled in.
         head_dim: Width of a head.
         default: Share of the features if the file has none.
 
@@ -35,13 +35,13 @@ def read_rotary_dim(theirs: Mapping[str, Any], head_dim: int, default: float) ->
 def read_rotary(
     theirs: Mapping[str, Any], default_theta: float = 10000.0, partial: bool = False
 ) -> tuple[float, dict[str, Any] | None]:
-    """Return the base theta and its scaling, None if there is none, as `transformers` (5.23) does.
+    """Return the base theta and its scaling (None: none), as read by `transformers` (5.23).
 
     `rope_scaling` takes precedence over `rope_parameters`, and a `rope_theta` inside it over the
     outer one. The outer `original_max_position_embeddings` takes precedence over the inner one.
 
     Args:
-        theirs: Complete `config.json`.
+        theirs: Content of the `config.json`, with defaults filled in.
         default_theta: Base if the file has none.
         partial: Whether `partial_rotary_factor` may differ from 1; see `read_rotary_dim`.
 

@@ -32,7 +32,7 @@ from keras_transformer.hub.families.fields import (
 from keras_transformer.hub.families.general_fields import ENCODER_DECODER
 from keras_transformer.models import T5, T5Config, T5EncoderConfig
 
-_SAME = dict(  # ours -> theirs, of the same value
+_SAME = dict(  # our field -> Hugging Face's, with the same value
     vocab_size="vocab_size",
     d_model="d_model",
     d_ff="d_ff",
@@ -125,8 +125,9 @@ def _config(theirs, names):
 def _is_untied(theirs):
     """Return whether the config alone tells that the output has separate weights.
 
-    A T5's config does if it lacks `scale_decoder_outputs`. Newer ones always say tied, and those of
-    mT5 and UMT5 are ignored by `transformers` (5.23). For these, a tensor of the output decides.
+    An older T5's config does, one without `scale_decoder_outputs`. Newer ones always say tied, and
+    `transformers` (5.23) ignores the field in mT5 and UMT5. There the output is untied if the
+    checkpoint has a tensor for it.
     """
     is_older = theirs["model_type"] == "t5" and "scale_decoder_outputs" not in theirs
     return is_older and theirs["tie_word_embeddings"] is False

@@ -61,7 +61,7 @@ _FIELDS = {name: size() for name in _SIZES} | dict(
     num_labels=size(2),
     problem_type=FIELDS["problem_type"],
 )
-_SAME = dict(  # ours -> theirs, of the same value
+_SAME = dict(  # our field -> Hugging Face's, with the same value
     num_channels="num_channels",
     d_model="hidden_size",
     d_ff="intermediate_size",

@@ -27,7 +27,7 @@ def read_windows(
     The indices are None if all layers have it; both are None if none has.
 
     Args:
-        theirs: Complete `config.json`.
+        theirs: Content of the `config.json`, with defaults filled in.
         usual: Whether each layer has the window if `layer_types` is null.
         used: Whether windows are used, as `use_sliding_window` says.
 

@@ -81,7 +81,7 @@ class Architecture:
         interleaved: Layers whose outputs rotate in pairs of adjacent features (x_2i, x_2i+1): the
             rows of a head are in another order than in Hugging Face's checkpoints.
         norms_plus_one: Whether the scales of the norms are those of Hugging Face's plus one.
-        transposed: Layers whose weights are transposed.
+        transposed: Layers whose weights are those of Hugging Face's transposed.
         rotates: Whether positions are rotary.
     """
 
@@ -148,7 +148,7 @@ class Architecture:
 
 
 def _exchanged(value, shape):
-    """Return a tensor whose rows are reshaped so, with the last two of these axes exchanged."""
+    """Return a tensor with its rows reordered: reshaped to these 3 axes, the last 2 exchanged."""
     rows = value.reshape(*shape, *value.shape[1:])
     return np.ascontiguousarray(rows.swapaxes(1, 2)).reshape(value.shape)
 

@@ -34,8 +34,8 @@ def layout(config: TransformerConfig, kind: str) -> Iterator[WeightPlace]:
 
     The layers of `NEW` do not multiply embeddings by sqrt(D), so the token table contains the
     product, and the last norm is divided by it for a tied output. Their epsilon is larger than
-    ours. So the residual stream is multiplied by a power of two, which makes it as small in
-    proportion, up to a factor of two.
+    ours. So the residual stream is multiplied by a power of two, and the epsilon is in proportion
+    as small as ours, up to a factor of two.
 
     Args:
         config: The model's config.

@@ -13,7 +13,7 @@ from keras_transformer.hub.families.fields import Field, complete, count, flag, 
 from keras_transformer.system.extras import missing
 from keras_transformer.system.foreign_fields import FieldTable
 
-ACTIVATIONS = {"relu": "relu", "swish": "silu", "gelu": "gelu"}  # theirs -> ours
+ACTIVATIONS = {"relu": "relu", "swish": "silu", "gelu": "gelu"}  # Marian's name -> ours
 EPSILON = 1e-6  # of the layer norms
 ATTENTION, RECURRENT = "self-attention", "rnn"  # values of transformer-decoder-autoreg
 # Values of other options with which a recurrence is a plain SSRU.
