@@ -251,7 +251,8 @@ def search_of(
     if facts["renormalize_logits"] and beams > 1:
         others = (*(facts[x] for x in _CHANGING), facts["begin_suppress_tokens"])
         same = kind is Search and all(x in (None, 0, 1.0, []) for x in others)
-        only("renormalize_logits", f"null with beams and one of {_CHANGING}", same)
+        reason = f" and one of {_CHANGING}" if kind is Search else ""
+        only("renormalize_logits", f"null with beams{reason}", same)
     only("suppress_tokens", "a list without EOS", not {*never} & {*ends})
     options = dict(
         beam_size=beams,
