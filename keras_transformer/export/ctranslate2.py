@@ -36,9 +36,11 @@ def ctranslate2(
     ```
 
     The caller must add the special tokens that the tokenizer would add to a text: EOS after the
-    source, and those of a multilingual model: a tag such as ">>de<<" before the source, or language
-    tokens, the target's one as `target_prefix`. A UMT5 needs CTranslate2 4.8.3 or later: earlier
-    versions use the relative positions of the first block in all blocks.
+    source, and for a multilingual model a tag such as ">>de<<" before the source, or language
+    tokens, of which that of the target goes into `target_prefix`.
+
+    A UMT5 needs CTranslate2 4.8.3 or later: earlier versions use the relative positions of the
+    first block in all blocks.
 
     Args:
         folder: A folder written by `Translator.save`.

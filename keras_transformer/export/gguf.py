@@ -28,14 +28,15 @@ def gguf(
     # llama-cli -m served/assistant.gguf
     ```
 
-    The model is a LLaMA (also SmolLM, Mistral without a window), a Qwen2, a Qwen3 or a GPT-2, with
-    a byte-level tokenizer. Of its search, temperature, `top_k`, `top_p`, `min_p` and the
+    The model is a LLaMA (also SmolLM2, or a Mistral without a window), SmolLM3, Qwen2, Qwen3 or
+    GPT-2 with a byte-level tokenizer. Of its search, temperature, `top_k`, `top_p`, `min_p` and the
     repetition penalty are written.
 
     Args:
         folder: A folder written by `CausalLM.save`.
         out: The file to write; its name ends with ".gguf".
-        quantization: Type of the matrices: "F16", "Q8_0" (8 bits) or "F32".
+        quantization: Type of the matrices: "F16", "Q8_0" (8 bits) or "F32". Vectors and learned
+            positions are always F32.
         overwrite: Whether to replace `out` if it exists.
 
     Returns:
@@ -43,8 +44,9 @@ def gguf(
 
     Raises:
         ImportError: If the package `gguf` is missing.
-        ValueError: If `folder` is not such a folder, or a GGUF file cannot hold its model or its
-            tokenizer; the message gives the reason.
+        ValueError: If `folder` is not a saved language model, `out` does not end with ".gguf", the
+            quantization is unknown, or a GGUF file cannot hold the model or its tokenizer; the
+            message gives the reason.
         FileExistsError: If `out` exists and `overwrite` is False.
     """
     out = Path(out)

@@ -1,4 +1,4 @@
-"""A translator as TensorFlow functions of strings, run as a program by `export.saved_model`."""
+"""A translator as TensorFlow functions of strings; `export.saved_model` runs this as a program."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ IDS = tf.TensorSpec([None, None], tf.int32)
 LENGTHS = tf.TensorSpec([None], tf.int32)
 POWERS_OF_TWO = [1 << i for i in range(31)]
 
-# AutoGraph rewrites Python control flow over tensors, which does not occur here. Without it, an
-# export takes half the time.
+# AutoGraph rewrites Python control flow over tensors, which does not occur here. Exports are faster
+# without it.
 _function = functools.partial(tf.function, autograph=False)
 
 WARMUP_TEXTS = (["Hello."], ["And so it went on and on. " * 8])
 
 
 class TranslationModule(tf.Module):
-    """`translate`, `nbest` and `score` of a translator, as functions of string tensors.
+    """The methods `translate`, `nbest` and `score` of a translator as functions of string tensors.
 
     Args:
         translator: A translator whose model is on the TensorFlow backend.
@@ -90,7 +90,7 @@ class TranslationModule(tf.Module):
 
     @_function(input_signature=[TEXTS])
     def nbest(self, texts: Any) -> dict[str, Any]:
-        """Return all `beam_size` translations of each text with their scores, best first."""
+        """Return `beam_size` translations of each text with their scores, best first."""
         ids_BKL, scores_BK = self._hypotheses(texts, self._search, *self._begun)
         decoded = self._decode(tf.reshape(ids_BKL, [-1, tf.shape(ids_BKL)[2]]))
         return {"translations": tf.reshape(decoded, [-1, self._beam_size]), "scores": scores_BK}
@@ -172,9 +172,9 @@ class TranslationModule(tf.Module):
 
 
 class ManyLanguagesModule(TranslationModule):
-    """A `TranslationModule` with `translate_between`, see `module_class`.
+    """A `TranslationModule` that also has `translate_between`; see `module_class`.
 
-    Args: Those of `TranslationModule`.
+    The arguments are those of `TranslationModule`.
     """
 
     def __init__(self, translator: Translator, search: Search, jit_compile: bool):
@@ -212,7 +212,7 @@ class ManyLanguagesModule(TranslationModule):
 def _with_lists(search, translator):
     """Return a function of source ids, limits and first ids that searches for translations.
 
-    If the search uses a shortlist, the arrays of the translator's are constants of the function.
+    If the search uses the translator's shortlist, its arrays are constants of the function.
     """
     find = translation_function(search, translator.model)
     lists = [tf.constant(x, tf.int32) for x in shortlist_arrays(search, translator.shortlist)]
@@ -220,14 +220,19 @@ def _with_lists(search, translator):
 
 
 def _columns(ids, rows):
-    """Return a column (B, 1) for each of `ids`, each one id or a tensor of ids (B,)."""
+    """Return a column (B, 1) for each of `ids`.
+
+    Args:
+        ids: Ids, each a number for all rows or a tensor (B,).
+        rows: B.
+    """
     return [tf.broadcast_to(tf.reshape(id_, [-1, 1]), [rows, 1]) for id_ in ids]
 
 
 def module_class(tokenizer: Any) -> type[TranslationModule]:
-    """Return `ManyLanguagesModule` if source and target each have the token of their language.
+    """Return `ManyLanguagesModule` if source and target each contain a token of their language.
 
-    In SMaLL-100 only the target's language has one, in mBART-25 only the source's.
+    SMaLL-100 only has a token of the target language, and mBART-25 only one of the source language.
     """
     has_both = getattr(tokenizer, "style", None) in ("prefix", "suffix")
     return ManyLanguagesModule if has_both else TranslationModule

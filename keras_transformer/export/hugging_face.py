@@ -36,8 +36,8 @@ def hugging_face(
 
     An imported model is written in its original family. A translator trained here is written as
     Marian with Marian's tokenizer; if it is pre-norm, as Pegasus, which is Marian with pre-norm.
-    `hub.standard` describes the conversion of its weights. A language model is written in its
-    family, with `tokenizer.json` and all its end tokens.
+    See `hub.standard` for the conversion of its weights. A language model is written in its family,
+    with `tokenizer.json` and all its end tokens.
 
     Args:
         folder: A folder written by `Translator.save` or `CausalLM.save`.
@@ -48,8 +48,8 @@ def hugging_face(
         The path `out`.
 
     Raises:
-        ValueError: If `folder` is not such a folder, or no family of `transformers` supports its
-            model or tokenizer; the message names the unsupported option.
+        ValueError: If `folder` is not such a folder, or `transformers` does not support its model,
+            tokenizer or search options; the message names the unsupported option.
         FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
     """
     out = Path(out)
@@ -106,7 +106,7 @@ def _write_translator(folder, out):
     write_checkpoint(out, config, weights)
     write_tokenizer(out, tokenizer)
     tasks = getattr(tokenizer, "model", {}).get("task_specific_params")
-    if tasks:  # T5's prompts: part of our tokenizer, but of the model's config in `transformers`
+    if tasks:  # T5's prompts are in our tokenizer, but in the model's config of `transformers`
         fields = read_json(out / CONFIG)
         write_json(out / CONFIG, fields | {"task_specific_params": tasks})
     write_json(out / GENERATION, generation)
@@ -132,9 +132,9 @@ def _fields_of(search: SearchOptions, chosen: Collection[str], eos_id: Any) -> d
 
     Args:
         search: Options of our search.
-        chosen: Names of the options that the folder sets; for most of the others, the defaults of
-            `transformers` are left.
-        eos_id: Id or ids of EOS, which is forced at the maximum length if the options say so.
+        chosen: Names of the options that the folder sets. Of the others, only options of sampling,
+            forced tokens and lengths are written.
+        eos_id: Id or ids of EOS, which `forced_eos` forces at the maximum length.
 
     Raises:
         ValueError: If the folder sets an option that `transformers` does not have.

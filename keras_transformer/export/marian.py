@@ -49,14 +49,22 @@ def marian(
     # in a shell: marian-decoder -c served/grammar/decoder.yml < english.txt > german.txt
     ```
 
-    Marian adds no tags: a text must begin with those that the tokenizer would add. A post-norm
-    model with Marian's sinusoids whose BOS is a vector of zeros, such as one of OPUS-MT, is written
-    with Marian's old layers. Others need Marian 1.12 or later (`pymarian`), whose new layers do not
-    mask padding in all batches: `decoder.yml` asks for `mini-batch: 1`. SSRU decoders and
-    normalized embeddings need the old layers. The vocabularies are SentencePiece models (`.spm`);
-    or lists of pieces (`.yml`), if ids are not those of a SentencePiece model. For lists, texts
-    must be cut into pieces first, but for lists of words. In float32, `load_pretrained` reads it
-    back, bit for bit, with the tokenizer in its folder `keras_transformer`.
+    Marian adds no tags: a text must begin with those that the tokenizer would add. `decoder.yml`
+    contains beam size, length penalty and length limit of the folder's search, which Marian applies
+    by its own rules (`scoring="marian"`).
+
+    A model with the sinusoids, the epsilon and the zero vector of BOS of Marian's own models, as
+    `load_pretrained` reads them from Marian's files, is written with Marian's old layers, if it is
+    post-norm or has an SSRU decoder. Others need Marian 1.12 or later (`pymarian`), whose new
+    layers do not mask padding in all batches, so `decoder.yml` sets `mini-batch: 1`. SSRU decoders
+    and normalized embeddings need the old layers.
+
+    The vocabularies are SentencePiece models (`.spm`), or lists (`.yml`) if the ids are not those
+    of a SentencePiece model. With a list of pieces, Marian's input must be split into pieces; with
+    a list of words it is plain text.
+
+    In float32, `load_pretrained` reads the folder back, bit for bit, with the tokenizer in its
+    subfolder `keras_transformer`.
 
     Args:
         folder: A folder written by `Translator.save`.
@@ -68,8 +76,8 @@ def marian(
         The path `out`.
 
     Raises:
-        ValueError: If `folder` is not a saved translator, the quantization is unknown, or Marian
-            cannot hold the model or the tokenizer; the message names what it cannot.
+        ValueError: If `folder` is not a saved translator, the quantization is unknown or does not
+            fit its sizes, or Marian cannot hold the model or the tokenizer; gives the reason.
         FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
     """
     accepted = f"one of {QUANTIZATIONS} or None"
@@ -111,7 +119,7 @@ def marian(
             "normalize": search.length_penalty,
             "max-length": config.max_length,
             "max-length-crop": True,
-            # The tables of positions of the newer layers have LENGTHS times those of a source.
+            # In the new layers, the tables of positions have LENGTHS * max_length rows.
             "max-length-factor": min(search.max_length_factor or LENGTHS, LENGTHS),
             "allow-unk": tokenizer.unk_id not in search.suppress_tokens,
             "allow-special": {*search.suppress_tokens} <= {tokenizer.unk_id},
@@ -120,7 +128,7 @@ def marian(
             options["mini-batch"] = 1
         if translator.shortlist is not None:
             write_shortlist(temporary / SHORTLIST, translator.shortlist, tokenizer)
-            options["shortlist"] = [SHORTLIST, False]  # False: Marian does not check it again
+            options["shortlist"] = [SHORTLIST, False]  # False: Marian does not check it
         lines = [f"{name}: {json.dumps(value)}\n" for name, value in options.items()]
         (temporary / DECODER).write_text("".join(lines), "utf-8")
     return out
@@ -155,7 +163,7 @@ def _write_vocabularies(out: Path, tokenizer: Tokenizer) -> list[str]:
 
 
 def _has_ids(model, pieces):
-    """Return whether a SentencePiece model has the ids of these pieces, perhaps of their first."""
+    """Return whether the pieces of a SentencePiece model are the first ones of `pieces`."""
     if not model or is_word_model(model):
         return False
     names = model_pieces(model, Path("the tokenizer"))

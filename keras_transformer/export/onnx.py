@@ -15,7 +15,7 @@ from keras_transformer.translate import engines
 from keras_transformer.translate.engines.carried import ONNX
 from keras_transformer.translate.translator import Translator
 
-RUNNER = Path(engines.__file__).with_name("onnx_runner.py")  # a program without this package
+RUNNER = Path(engines.__file__).with_name("onnx_runner.py")  # does not import this package
 
 
 def onnx(
@@ -33,13 +33,14 @@ def onnx(
     echo "The old man loves the dog." | python served/grammar/translate.py
     ```
 
-    - `encoder.onnx`: `source_ids` (B, S) int64 -> `source_mask`, and `cross_key_i`,
+    - `encoder.onnx`: `source_ids` (B, S) int64 -> `source_mask` (B, 1, 1, S), and `cross_key_i`,
       `cross_value_i` (B, N, S, H) for each decoder block i;
     - `decoder.onnx`: `token_ids` (B, 1) int64, the encoder's outputs, and `past_key_i`,
       `past_value_i` (B, N, T, H), T >= 0 -> `logits` (B, V) and `present_key_i`, `present_value_i`
       (B, N, T + 1, H). With `decoder_recurrence`, `past_state_i` and `present_state_i` (B, 1, D)
-      take their place, and the token's `position`, a scalar, is an input, too;
-    - `translator.json`: special ids, vocabularies, and the special tokens around a text;
+      take their place, and the token's `position`, an int64 scalar, is an input, too;
+    - `translator.json`: special ids, vocabularies, the special tokens around a text, the maximum
+      length, and the search options of the folder;
     - `source.spm` and `target.spm`: the SentencePiece models;
     - `translate.py`: a beam search in NumPy, to run or to copy from.
 
@@ -58,8 +59,8 @@ def onnx(
     Raises:
         ImportError: If PyTorch, `onnx` or `onnxscript` is missing.
         ValueError: If `folder` is not a saved translator, its tokenizer has no SentencePiece model,
-            a language is missing, the pair of languages needs two steps, or the folder has a search
-            option that the program does not support.
+            a language is unknown or missing, the pair of languages needs two steps, or the folder
+            has a search option that the program does not support.
         FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
         RuntimeError: If the export itself fails.
     """

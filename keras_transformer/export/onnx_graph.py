@@ -1,4 +1,4 @@
-"""A model as two ONNX graphs, traced by PyTorch; run as a program by `export.onnx`."""
+"""A model as two ONNX graphs, traced by PyTorch; `export.onnx` runs this as a program."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from keras_transformer.models import EncoderDecoder
 from keras_transformer.translate.translator import Translator
 
 OPSET = 18  # version of ONNX's operators
-KEYS = "key", "value"  # the parts of a cache of attention
-# Size in bytes above which weights are in a separate file: the graph's file is limited to 2 GB.
+KEYS = "key", "value"  # tensors of an attention's cache
+# Weights of more bytes are written to a separate file: the graph's file is limited to 2 GB.
 LARGEST = 1_500_000_000
 
 
 class EncoderGraph(torch.nn.Module):
-    """The encoder, which maps source ids (B, S) to the source mask and the cross-attention caches.
+    """The encoder, from source ids (B, S) to the source mask and the caches of cross-attention.
 
     The caches are the keys and values (B, N, S, H) of each decoder block.
 
@@ -43,7 +43,7 @@ class EncoderGraph(torch.nn.Module):
 
 
 class DecoderGraph(torch.nn.Module):
-    """A decoder step, which maps a token per row (B, 1) and caches (B, N, T, H) to logits (B, V).
+    """A decoder step, from a token per row (B, 1) and caches (B, N, T, H) to logits (B, V).
 
     It also returns the caches with the keys and values of the token appended. With a recurrence,
     the caches are states (B, 1, D), and the token's position is an input.
@@ -76,7 +76,7 @@ class DecoderGraph(torch.nn.Module):
 
 
 def _grouped(tensors, parts):
-    """Return the tensors of each block as a dict."""
+    """Return a list with a dict for each block: its tensors by the names in `parts`."""
     starts = range(0, len(tensors), len(parts))
     return [dict(zip(parts, tensors[i : i + len(parts)], strict=True)) for i in starts]
 

@@ -62,10 +62,11 @@ def saved_model(
     Args:
         folder: A folder written by `Translator.save`.
         out: The folder of the served model; the name of the folder is the model's name.
-        version: A whole number, at least 1; TensorFlow Serving loads the highest.
+        version: A whole number, at least 1. TensorFlow Serving loads the highest version.
         source_language, target_language: See `Translator.load`.
         jit_compile: Whether to compile search and score with XLA, for GPUs. Compiling a new shape
-            takes seconds, so lengths are padded to multiples of 16, and batches to powers of two.
+            takes seconds, so lengths are padded to multiples of 16, and numbers of texts to powers
+            of two.
         overwrite: Whether to replace this version if it exists.
         options: Search options, see `Translator.translate`; options not given are those of the
             folder.
@@ -76,8 +77,8 @@ def saved_model(
     Raises:
         ImportError: If TensorFlow or tensorflow-text is missing.
         ValueError: If an option is out of range, `protect` is set, `folder` is not a saved
-            translator, its tokenizer has no SentencePiece model, a language is unknown or missing,
-            or the pair of languages needs two steps.
+            translator or holds a language model, its tokenizer has no SentencePiece model, a
+            language is unknown or missing, or the pair of languages needs two steps.
         FileExistsError: If the version exists and `overwrite` is False, or it holds other files.
         RuntimeError: If the export itself fails.
     """
@@ -109,7 +110,7 @@ def saved_model(
 
 
 def run_elsewhere(module: str, task: dict, backend: str) -> None:
-    """Run a module of this package in a process with another Keras backend and without GPUs.
+    """Run a module of this package in a new process, with a given Keras backend and without GPUs.
 
     Args:
         module: The module, which gets `task` as JSON in its first command-line argument.

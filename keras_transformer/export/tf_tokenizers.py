@@ -1,4 +1,4 @@
-"""Tokenizers as TensorFlow functions: one module per side, source or target, on tensorflow-text."""
+"""Tokenizers as TensorFlow modules, one per side (source or target), made with tensorflow-text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SentencePieceSide(tf.Module):
 
 
 class PiecesSide(tf.Module):
-    """One side of a tokenizer whose ids are in a separate vocabulary, as in pretrained models.
+    """One side of a tokenizer with a vocabulary besides its SentencePiece model, as in OPUS-MT.
 
     Args:
         pieces: The vocabulary of this side, with its SentencePiece model.

@@ -16,7 +16,7 @@ WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
 
 
 def write_warmup(path: Path, model_name: str, batches: Iterable[Sequence[str]]) -> None:
-    """Write one request to `serving_default` for each batch of texts.
+    """Write a file of requests: one to `serving_default` for each batch of texts.
 
     Args:
         path: The file to write, `WARMUP_FILE` in the folder of the version.

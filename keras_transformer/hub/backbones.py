@@ -48,7 +48,7 @@ class Backbone:
         fields: Fields of our config that the backbone's class implies.
         computed: Function from the backbone's config and weight paths to further fields of ours.
         accepted: Fields of the backbone's config that must have the given value.
-        absent: Endings of weight paths that the backbone may lack; ours are zeros then.
+        absent: Endings of weight paths that the backbone may lack; our weights are zeros then.
         new: Beginnings of our weight paths without a counterpart; these weights are zeros.
         first_block: Number of the backbone's first block.
     """

@@ -20,7 +20,7 @@ PAD = "<pad>"
 SOURCE, TARGET = "encoder/embeddings_0/weight", "decoder/embeddings/weight"
 OUTPUT, BIAS = "decoder/projection/weight", "decoder/projection/bias"
 POSITIONS, RELATIVE = "position_encodings/encodings", "self_attention/relative_attention_bias"
-# CTranslate2's enum Activation.
+# Members of CTranslate2's enum Activation, in its order.
 _ENUM = ("RELU", "GELUTanh", "SWISH", "GELU", "GELUSigmoid", "Tanh", "Sigmoid")
 _GELU = _ENUM.index("GELU")
 _ACTIVATIONS = {_ENUM.index(theirs): ours for ours, theirs in ACTIVATIONS.items()}
@@ -30,7 +30,7 @@ Vocabularies = Mapping[str, Sequence[str]]
 
 
 def kind_of(file: ConvertedFile) -> str:
-    """Return the family that has the names of the weights: "bart", "t5" or "whisper"."""
+    """Return the family whose map has the weights: "bart" (relatives, too), "t5" or "whisper"."""
     if file.spec == "WhisperSpec":
         return "whisper"
     return "t5" if f"encoder/layer_0/{RELATIVE}" in file.places else "bart"
@@ -50,7 +50,7 @@ def config_of(file: ConvertedFile, facts: Mapping[str, Any], vocabularies: Vocab
         vocabularies: The pieces of "source" and "target" in the order of their ids.
 
     Raises:
-        ValueError: If a variable is missing, or an option not supported; names it.
+        ValueError: If a variable is missing or has a value that is not supported; names it.
     """
     make = {"bart": _transformer, "t5": _t5, "whisper": _speech}[kind_of(file)]
     return make(file, facts, *vocabularies.values())
@@ -113,7 +113,7 @@ def _t5(file, facts, source, target):
         bos_id=_id_in(facts, "decoder_start_token", target),
         eos_id=_id_in(facts, "eos_token", target, source),
     )
-    if BIAS in file.places:  # our exports have one, against padding and BOS
+    if BIAS in file.places:  # our exports exclude padding and BOS by a bias
         bias = file.read(BIAS)
         bias[[config.pad_id, config.bos_id]] = 0
         require(not bias.any(), BIAS, "of other pieces", "zeros, except for padding and BOS")
@@ -172,7 +172,7 @@ def _positions(file):
     lengths = [file.shape(name)[0] for name in names]
     size, d_model = min(lengths), file.shape(TARGET)[1]
     tables = [file.read(name)[:size] for name in names[: 1 if file.is_same(*names) else 2]]
-    kinds = [(kind, 0) for kind in SINUSOIDS] + [("sinusoidal_tensor2tensor", 2)]  # fairseq's
+    kinds = [(kind, 0) for kind in SINUSOIDS] + [("sinusoidal_tensor2tensor", 2)]  # as in fairseq
     for kind, offset in kinds if d_model % 2 == 0 else ():
         expected = sinusoids(size + offset, d_model, kind)[offset:]
         if all(np.abs(table - expected).max(initial=0) < _ROUNDING for table in tables):
@@ -183,7 +183,7 @@ def _positions(file):
 
 
 def _scales_embeddings(file):
-    """Return whether embeddings are multiplied by sqrt(d_model): a flag, or a factor."""
+    """Return whether embeddings are multiplied by sqrt(d_model), from a flag or a factor."""
     scale, usual = file.of_both_sides("scale_embeddings"), file.shape(TARGET)[1] ** 0.5
     if isinstance(scale, int):
         return bool(scale)
@@ -193,13 +193,13 @@ def _scales_embeddings(file):
 
 
 def _has_tables(file):
-    """Return whether the blocks of a T5 have relative positions of their own (UMT5)."""
+    """Return whether each block of a T5 has its own relative positions, as in UMT5."""
     tables = [name for name in file.places if name.endswith(f"/{RELATIVE}")]
     return not all(file.is_same(x, f"{x.split('/')[0]}/layer_0/{RELATIVE}") for x in tables)
 
 
 def _common(file, end):
-    """Return the number that all variables with this end of the name have."""
+    """Return the value that all variables `.../end` have; raise ValueError if they differ."""
     values = {value for name, value in file.numbers().items() if name.endswith(f"/{end}")}
     require(len(values) == 1, f"{end} in {file.path}", values, "one number, equal in all layers")
     return values.pop()
@@ -210,7 +210,7 @@ def _id_in(facts, field, *vocabularies):
 
 
 def _id(piece, name, target, source=None):
-    """Return the id of a piece; raise ValueError if it has none, or another one in the source."""
+    """Return the id of a piece; raise ValueError if it is not in each vocabulary with this id."""
     require(piece in target, name, piece, "a piece of the target vocabulary")
     i = target.index(piece)
     same = source is None or source[i : i + 1] == [piece]

@@ -1,4 +1,4 @@
-"""Reading of `model.bin`, the file of weights of CTranslate2."""
+"""Reader of `model.bin`, CTranslate2's file of weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keras_transformer.hub.tensors import check_finite
 from keras_transformer.system.git_lfs import refuse_pointer
 
 VERSION = 6  # binary version, since CTranslate2 3.0
-# In the order of CTranslate2's enum DataType. NumPy has no bfloat16: its bits are read.
+# In the order of CTranslate2's enum DataType. NumPy has no bfloat16: its bits are read as uint16.
 BFLOAT16 = np.dtype(np.uint16)
 _TYPES = (np.float32, np.int8, np.int16, np.int32, np.float16, BFLOAT16)
 DTYPES: tuple[np.dtype, ...] = tuple(np.dtype(x) for x in _TYPES)
@@ -87,14 +87,14 @@ class ConvertedFile:
         return self._array(self.places[name], 0, 1).item()
 
     def of_both_sides(self, name: str, default: Any = None) -> Any:
-        """Return a number that encoder and decoder share; ValueError if theirs differ."""
+        """Return a number that encoder and decoder must share; ValueError if they differ."""
         first, second = (self.number(f"{side}/{name}", default) for side in SIDES)
         what = f"decoder/{name} in {self.path}"
         require(first == second, what, second, f"{first}, as in the encoder")
         return first
 
     def numbers(self) -> dict[str, Any]:
-        """Return all variables that are one number."""
+        """Return the values of all variables that are one number, by name."""
         return {name: self.number(name) for name, x in self.places.items() if x.shape == ()}
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -123,7 +123,8 @@ class ConvertedFile:
             parts: Number of parts.
 
         Raises:
-            ValueError: If it cannot be split so, holds a NaN, or its scale is missing or wrong.
+            ValueError: If it is missing or has no such parts, or its scale is missing, of a wrong
+                shape, 0, NaN or infinite.
         """
         self.shape(name)
         name = self.aliases.get(name, name)
@@ -163,7 +164,7 @@ class ConvertedFile:
         data = np.fromfile(self.path, np.uint8, count * place.dtype.itemsize, offset=offset)
         return data.view(place.dtype).reshape(shape)
 
-    # `__init__` reads the index with these: each reads on from the file's current position.
+    # `__init__` reads the index with these methods, each from the file's current position.
 
     def _place(self):
         (axes,) = self._numbers("B")

@@ -54,7 +54,7 @@ _T5 = (
     *_NORMS,
 )
 _SUBSTITUTIONS = {"bart": _BART, "t5": _T5, "whisper": _BART}
-# Layers that CTranslate2 fuses, and the letters of its equal parts, in order.
+# Layers that CTranslate2 fuses, and the letters of the fused parts in their order.
 _FUSED = (
     (r"(?:self_attn|SelfAttention)\.([qkv])(?:_proj)?\.", "qkv"),
     (r"(?:encoder_attn|EncDecAttention)\.([kv])(?:_proj)?\.", "kv"),
@@ -80,14 +80,14 @@ NUMBERS: dict[str, tuple[Any, ...] | None] = dict(
     embeddings_merge=None,  # of several source embeddings, which are refused
     multi_query_attention=(0,),
 )
-# The same for the fields of `config.json`.
+# Accepted values of the fields of `config.json`, as in `NUMBERS`.
 FIELDS: dict[str, tuple[Any, ...] | None] = dict(
     bos_token=None,
     eos_token=None,
     unk_token=None,
     decoder_start_token=None,
     add_source_bos=(False,),
-    add_source_eos=None,  # our tokenizers always add it
+    add_source_eos=None,  # our tokenizers always add EOS
     layer_norm_epsilon=None,
     multi_query_attention=(False,),
     alignment_heads=None,

@@ -1,4 +1,4 @@
-"""Models that CTranslate2 has converted, read as ours: encoder-decoders, T5 and Whisper."""
+"""Reader of models that CTranslate2 has converted: BART and its relatives, T5 and Whisper."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from keras_transformer.weights.sizes import sized_by
 
 CONFIG, MODEL = "config.json", "model.bin"
 REVISIONS = {"TransformerSpec": 7, "WhisperSpec": 3}  # since CTranslate2 3.0
-NEVER = -1e4  # bias of a piece that is never generated; float16 has it
+NEVER = -1e4  # bias of a piece that is never generated, in the range of float16
 _SIDES = {SOURCE: "source", TARGET: "target", OUTPUT: "target", BIAS: "target"}
-# Variables that the config accounts for: repeated tables, computed positions, scales.
+# Variables that are not read as weights: repeated tables, positions that are computed, scales.
 _SPARE = rf"{SOURCE}|{TARGET}|{OUTPUT}|.*/{POSITIONS}|.*/{RELATIVE}|.*/weight_scale"
 
 
@@ -60,7 +60,7 @@ class Converted:
         file: The variables in `model.bin`.
         facts: The content of `config.json`.
         vocabularies: The pieces of "source" and "target" in the order of their ids; both are the
-            same in a Whisper. If one side of an encoder-decoder lacks padding, both get unused
+            same in a Whisper. If one side of a BART or a relative lacks padding, both get unused
             pieces up to one size, and padding at the end.
     """
 
@@ -100,7 +100,7 @@ class Converted:
 
     @property
     def kind(self) -> str:
-        """The family that has the names of the weights: "bart", "t5" or "whisper"."""
+        """The family whose map has the weights, see `kind_of`."""
         return kind_of(self.file)
 
     @cached_property
@@ -116,7 +116,7 @@ class Converted:
             raise ValueError(f"{self.folder} cannot be read: {error}") from error
 
     def model(self, dtype: Any = None) -> keras.Model:
-        """Read the weights.
+        """Return the model with its weights.
 
         Args:
             dtype: Keras dtype policy, such as "bfloat16". None: the global one.
@@ -127,7 +127,7 @@ class Converted:
         """
         family, config, places = FAMILIES[self.kind], self.config, self.file.places
         rules = {rule.ours: rule for rule in family.rules(config)}
-        used = {BIAS} if self.kind == "t5" else set()  # the config accounts for it
+        used = {BIAS} if self.kind == "t5" else set()  # the config checks it
 
         def read(name):
             place, part, parts = place_of(name, self.kind)
@@ -151,9 +151,10 @@ class Converted:
         return model
 
     def _with_all_pieces(self, place):
-        """Return a variable with a row for each piece, those of added pieces, too.
+        """Return a table or a bias with a row for each piece, also for pieces that were added.
 
-        Padding stands for the zeros that the decoder of a Marian begins with.
+        Added rows are zeros in a table and `NEVER` in a bias. So is the row of padding in a Marian,
+        whose decoder begins with zeros.
         """
         size, is_bias = len(self.vocabularies[_SIDES[place]]), place == BIAS
         is_absent = is_bias and BIAS not in self.file.places
@@ -182,7 +183,7 @@ def _paths(folder, name):
 
 
 def _pieces(folder, name):
-    """Read a vocabulary: a list in JSON, or a piece a line.
+    """Read a vocabulary: a list in JSON, or text with one piece per line.
 
     Raises:
         FileNotFoundError: If it is missing.

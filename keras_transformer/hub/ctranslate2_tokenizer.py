@@ -29,11 +29,11 @@ from keras_transformer.text.vocabulary_files import MERGES, WORDS
 PAIR = ("source.spm", "target.spm")
 UNIGRAM = 1  # model_type in a serialized SentencePiece model
 OTHERS = (OPTIONS, "special_tokens_map.json", ADDED, FAST, WORDS, MERGES)
-TIME = r"<\|\d+\.\d+\|>"  # Whisper's tokens of times
+TIME = r"<\|\d+\.\d+\|>"  # Whisper's timestamp tokens
 
 
 def text_tokenizer_of(converted: Converted) -> TextTokenizer:
-    """Read the tokenizer of a Whisper; tokens of times come from the vocabulary if it lacks them.
+    """Read the tokenizer of a Whisper; timestamp tokens that it lacks come from the vocabulary.
 
     Raises:
         FileNotFoundError: If there is none.
@@ -57,7 +57,7 @@ def tokenizer_of(converted: Converted) -> Tokenizer:
     """Read the tokenizer of an encoder-decoder.
 
     Raises:
-        FileNotFoundError: If there are no files of one; names those that are needed.
+        FileNotFoundError: If its files are missing; names those that are needed.
         ValueError: If a file cannot be read, or the tokenizer does not match the vocabulary.
     """
     folder, (source, target) = converted.folder, converted.vocabularies.values()
@@ -79,7 +79,7 @@ def tokenizer_of(converted: Converted) -> Tokenizer:
 
 
 def _kind(kind: str, pieces: Sequence[str]) -> str | None:
-    """Return the `model_type` that a vocabulary shows; None: that of BART, Marian or our own."""
+    """Return the `model_type` that a vocabulary shows; None: BART, Marian or one trained here."""
     if kind == "t5":
         return kind
     known = {*pieces}
@@ -89,7 +89,7 @@ def _kind(kind: str, pieces: Sequence[str]) -> str | None:
 
 
 def _trained(models, source, target):
-    """Return the tokenizer of our own training whose SentencePiece models have these pieces."""
+    """Return the tokenizer of a translator trained here; None if its pieces differ from these."""
     kind = dict(fields_of(dict(fields_of(models[0])).get(2, b""))).get(3, UNIGRAM)
     tags = [x.removeprefix(SPACE) for x in source]
     languages = [x[2:-2] for x in tags if re.fullmatch(TAG, x)]
@@ -108,7 +108,7 @@ def _trained(models, source, target):
 
 
 def _of_family(converted, kind):
-    """Read the tokenizer of a Hugging Face family from a folder that is made in its layout."""
+    """Read the tokenizer of a Hugging Face family, from a temporary folder in its layout."""
     folder, config = converted.folder, converted.config
     source = converted.vocabularies["source"]
     theirs = dict(
@@ -121,7 +121,7 @@ def _of_family(converted, kind):
     with tempfile.TemporaryDirectory() as temporary:
         room = Path(temporary)
         files = {name: folder / name for name in (*OTHERS, *MODELS)}
-        if not any((folder / name).is_file() for name in MODELS):  # our exports have a pair
+        if not any((folder / name).is_file() for name in MODELS):  # as in our exports
             files[MODELS[0]] = folder / PAIR[0]
         for name, path in files.items():
             if path.is_file():
@@ -142,7 +142,7 @@ def _of_family(converted, kind):
 
 
 def _complete(room: Path, kind: str, pieces: Sequence[str], bos_id: int) -> None:
-    """Write the files that the folder of a family has besides its SentencePiece model."""
+    """Write missing files of M2M-100 (`vocab.json`) and mBART (`tokenizer_config.json`)."""
     is_fast = not any((room / name).is_file() for name in MODELS)
     first = next((i for i, x in enumerate(pieces) if re.fullmatch(r"__\w+__", x)), None)
     if kind == "m2m_100" and first and not is_fast and not (room / WORDS).is_file():
@@ -158,7 +158,10 @@ def _ids(pieces: Sequence[str]) -> Mapping[str, int]:
 
 
 def _check_pieces(pieces, vocabulary, folder):
-    """Raise ValueError if a tokenizer has other pieces than the vocabulary beside the model."""
+    """Raise ValueError if a piece of a tokenizer differs from that in the model's vocabulary.
+
+    Pieces named "<unused_..." and those that only one of them has are not compared.
+    """
     for i, (piece, other) in enumerate(zip(pieces, vocabulary, strict=False)):
         if piece != other and not piece.startswith("<unused_"):
             raise ValueError(

@@ -31,7 +31,7 @@ def write_model(
         out: The folder.
         model: The model, with weights in float32.
         tokenizer: Its tokenizer.
-        quantization: Type of the weights; None: float32.
+        quantization: Type of the weights, such as "int8"; None: float32.
 
     Raises:
         ImportError: If the package `ctranslate2` is missing.
@@ -111,7 +111,7 @@ def _heads(config, side):
 
 
 class _Filler:
-    """A copier of a model's weights into a specification."""
+    """A writer of a model's weights into a specification of CTranslate2."""
 
     def __init__(self, config, weights, is_t5):
         self.config, self.weights, self.is_t5 = config, weights, is_t5
@@ -161,7 +161,7 @@ class _Filler:
         self.norm(spec.layer_norm, f"{path}_norm/norm")
 
     def output(self, spec):
-        """Copy the output projection; a bias of -1e9 keeps padding and BOS from being generated."""
+        """Copy the output projection; padding and BOS, unless they are EOS, get a bias of -1e9."""
         config = self.config
         if config.tie_output:
             table = self.weights[f"{self._own_table('decoder')}/tokens/embeddings"]
@@ -177,7 +177,6 @@ class _Filler:
             spec.scale_outputs = np.dtype("float32").type(config.d_model**-0.5)
 
     def linear(self, spec, path):
-        """Copy a dense layer."""
         spec.weight = np.ascontiguousarray(self._by_projection(f"{path}/kernel").T)
         if f"{path}/bias" in self.weights:
             spec.bias = self._by_projection(f"{path}/bias")
@@ -208,7 +207,7 @@ class _Filler:
         return self._own_table("decoder" if self.shared else side)
 
     def _positions(self, side):
-        """Return the table of positions of one side: learned, sinusoids, or zeros for none."""
+        """Return the table of positions of one side: learned, sinusoids, or zeros for "none"."""
         config = self.config
         offset = config.position_offset
         if config.positions == "none":  # without a table, CTranslate2 adds sinusoids

@@ -17,10 +17,11 @@ from keras_transformer.system.foreign_fields import FieldTable
 CONFIG, GENERATION = "config.json", "generation_config.json"
 OF_TOKENS = ("eos_token_id", "bos_token_id", "decoder_start_token_id")
 # In a Marian or a multilingual model, a maximum length of this or more, such as 512 of OPUS-MT and
-# 200 of NLLB, only guards against endless translations. It is not used: `max_extra_length` does the
-# same with less memory and computation.
+# 200 of NLLB, only guards against endless translations. It is replaced by `max_extra_length`, which
+# does the same with less memory and computation.
 GUARD = 128
-# With these options, `renormalize_logits` excludes different tokens at each position.
+# Options that change probabilities step by step. Beam search refuses `renormalize_logits` with
+# them, because here it only changes the output bias, once, when a model is imported.
 _CHANGING = ("no_repeat_ngram_size", "repetition_penalty", "min_length", "min_new_tokens")
 
 
@@ -92,7 +93,7 @@ _SAMPLING = {  # fields without effect unless do_sample is true
 FIELDS = FieldTable(
     read=(*_READ, *OF_TOKENS, "pad_token_id"),
     harmless=(
-        # Fields that change how results are computed, or what else is returned.
+        # Fields that change only how results are computed, or what is returned beside them.
         *("use_cache", "cache_implementation", "cache_config", "max_cache_len", "compile_config"),
         *("disable_compile", "continuous_batching_config", "prefill_chunk_size", "low_memory"),
         *("num_return_sequences", "output_attentions", "output_hidden_states", "output_scores"),
@@ -140,7 +141,8 @@ NAMES = {*FIELDS.read, *FIELDS.harmless, *FIELDS.refused}
 def generation_facts(folder: str | os.PathLike) -> tuple[dict[str, Any], Path]:
     """Return a folder's fields on generation, and the file that they come from.
 
-    The file is `generation_config.json`. Older folders have these fields in `config.json`.
+    The file is `generation_config.json`. Older folders have these fields in `config.json`. Without
+    either file there are no fields.
 
     Raises:
         ValueError: If a file does not hold an object.
@@ -180,7 +182,13 @@ def checked_facts(folder: str | os.PathLike) -> tuple[dict[str, Any], Path]:
 
 
 def suppressed(facts: Mapping[str, Any], vocab_size: int, ends: Iterable[int]) -> list[int]:
-    """Return the ids of tokens that, by the checked fields of a folder, are never generated."""
+    """Return the ids of tokens that are never generated.
+
+    Args:
+        facts: Fields from `checked_facts`.
+        vocab_size: Size of the vocabulary; larger ids are left out.
+        ends: Ids of EOS, which `bad_words_ids` does not exclude.
+    """
     bad = [token for (token,) in facts["bad_words_ids"] or () if token not in ends]
     ids = {*bad, *(facts["suppress_tokens"] or ())}
     return sorted(token for token in ids if 0 <= token < vocab_size)
@@ -189,8 +197,11 @@ def suppressed(facts: Mapping[str, Any], vocab_size: int, ends: Iterable[int]) -
 def left_out(folder: str | os.PathLike, config: Mapping[str, Any]) -> list[int]:
     """Return the ids of tokens that are excluded before probabilities are computed.
 
-    `renormalize_logits` in the folder does so with all suppressed tokens; without it, there are
-    none.
+    These are the `suppressed` tokens if the folder has `renormalize_logits`, else none.
+
+    Args:
+        folder: Folder in Hugging Face's layout.
+        config: Its checked `config.json`.
     """
     facts, _ = checked_facts(folder)
     if not facts["renormalize_logits"]:
@@ -200,7 +211,7 @@ def left_out(folder: str | os.PathLike, config: Mapping[str, Any]) -> list[int]:
 
 def _sampling(facts):
     options = {name: facts[name] for name in Generation.names(draws=True)}
-    return options | {"top_p": max(options["top_p"], 1e-9)}  # 0 keeps the most probable token, too
+    return options | {"top_p": max(options["top_p"], 1e-9)}  # ours is above 0
 
 
 def search_of(
@@ -212,9 +223,9 @@ def search_of(
 ) -> dict[str, Any]:
     """Return the options with which our search equals `generate()` with this folder.
 
-    Two exceptions: without a maximum length in the folder, `generate()` ends after 20 tokens, and
-    our search uses its own default; so it does if the length is only a guard (`GUARD`). Options
-    with our default value are left out, except `beam_size` and `length_penalty`.
+    Without a maximum length in the folder, `generate()` ends after 20 tokens, and our search at its
+    own default; a maximum length that is only a guard (`GUARD`) is ignored, too. Options with our
+    default value are left out, except `beam_size` and `length_penalty`.
 
     Args:
         folder: Folder in Hugging Face's layout.
@@ -240,7 +251,8 @@ def search_of(
     if facts["renormalize_logits"] and beams > 1:
         others = (*(facts[x] for x in _CHANGING), facts["begin_suppress_tokens"])
         same = kind is Search and all(x in (None, 0, 1.0, []) for x in others)
-        only("renormalize_logits", f"null with beams and one of {_CHANGING}", same)
+        reason = f" and one of {_CHANGING}" if kind is Search else ""
+        only("renormalize_logits", f"null with beams{reason}", same)
     only("suppress_tokens", "a list without EOS", not {*never} & {*ends})
     options = dict(
         beam_size=beams,

@@ -29,6 +29,10 @@ from keras_transformer.weights.weight_files import save_weights, weights_of
 def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
     """Return the family that a `config.json` belongs to.
 
+    Args:
+        config: Content of the file.
+        where: Its path, for messages.
+
     Raises:
         ValueError: If the family is not supported; lists those that are.
     """
@@ -55,8 +59,9 @@ def read_model(
 
     Raises:
         FileNotFoundError: If a file is missing.
+        ImportError: If the weights are in a `pytorch_model.bin` and PyTorch is missing.
         ValueError: As in `read_config`, or if a file is broken, or a weight is missing,
-            unexpected, of another shape or not a float; names it.
+            unexpected, of another shape, not of floats, NaN or infinite; names it.
     """
     folder = Path(folder)
     theirs, family = read_config(folder)
@@ -64,7 +69,7 @@ def read_model(
     names = _without_copies(family, checkpoint)
     with _naming(folder / CONFIG, family.in_their_words):
         config = family.read(theirs, names)
-        count, numbers = len(names), checkpoint.size // 2  # two bytes or more each
+        count, numbers = len(names), checkpoint.size // 2  # each number has two bytes or more
         check_sizes(config, count, numbers)
         rules = family.rules(config)
     names, read = _renamed(family, rules, checkpoint, names)
@@ -115,7 +120,10 @@ def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
 
 @contextlib.contextmanager
 def _naming(path, translate=str):
-    """Add the path of a `config.json` to errors of the body, and `translate` their messages."""
+    """Turn errors of the body into ValueErrors that name a `config.json`.
+
+    `translate` converts their messages, except those of KeyErrors.
+    """
     try:
         yield
     except KeyError as error:
@@ -138,7 +146,7 @@ def _with_token_ids(folder, theirs):
 
 
 def _check_names(family, rules, names, where):
-    """Raise ValueError if tensors are missing, or the model lacks some of them."""
+    """Raise ValueError if the checkpoint lacks tensors of the rules, or has others."""
     needed = {name for rule in rules for name in rule.names}
     if missing := sorted(needed - names):
         aliases = [name for name in missing if name in family.aliases]
@@ -163,7 +171,7 @@ def _assign(model, rules, read, where):
 
 
 def _without_copies(family, checkpoint):
-    """Return the names of the tensors, without aliases that equal the tensor they repeat."""
+    """Return the names of the tensors, without aliases whose values equal those they repeat."""
     names = checkpoint.names()
     for alias, holders in family.aliases.items():
         holder = next((name for name in holders if name in names), None)
@@ -175,9 +183,9 @@ def _without_copies(family, checkpoint):
 
 
 def _renamed(family, rules, checkpoint, names):
-    """Resolve aliases. Return the names, without unused ones, and a reader by name."""
+    """Resolve aliases; return the names of the used tensors, and a function that reads one."""
     needed = {name for rule in rules for name in rule.names}
-    names = names | (needed & checkpoint.names())  # an untied weight may equal another by chance
+    names = names | (needed & checkpoint.names())  # needed, though it equals another
     places = {name: name for name in names}
     for alias, holders in family.aliases.items():
         holder = next((name for name in holders if name in needed), None)
@@ -256,7 +264,11 @@ def rules_of(config: Any) -> list[Rule]:
 
 
 def _kind_of(config, kind=None):
-    """Return the first kind of checkpoint, or the given one, that can hold models of a config."""
+    """Return `kind`, or the first `model_type` if it is None, that can hold a model of a config.
+
+    Raises:
+        ValueError: If there is none; gives the reasons.
+    """
     require(kind is None or kind in FAMILIES, "kind", kind, f"one of {sorted(FAMILIES)} or None")
     problems = {name: _difference(name, config) for name in ([kind] if kind else FAMILIES)}
     kind = next((name for name, problem in problems.items() if problem is None), None)
@@ -267,7 +279,7 @@ def _kind_of(config, kind=None):
 
 
 def _writer(kind, config):
-    """Return the family of a kind of checkpoint that has models of this config."""
+    """Return the family or variant of a `model_type` that has such configs; else the family."""
     families = [FAMILIES[kind], *(family for (of, _), family in VARIANTS.items() if of == kind)]
     fitting = (x for x in families if x.model.config_class is type(config))
     return next(fitting, FAMILIES[kind])

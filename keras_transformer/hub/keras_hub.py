@@ -34,8 +34,8 @@ def from_backbone(
         backbone: A `GPT2Backbone`, `LlamaBackbone`, `Llama3Backbone`, `MistralBackbone`,
             `BertBackbone`, `RobertaBackbone`, `XLMRobertaBackbone`, `AlbertBackbone`,
             `ESMBackbone`, `ViTBackbone` or `WhisperBackbone`; it is not modified.
-        fields: Fields of our config to set, such as `{"eos_id": 2, "max_length": 4096}`; None:
-            the defaults.
+        fields: Fields of our config to set, such as `{"eos_id": 2, "max_length": 4096}`; others
+            come from the backbone or have their defaults.
         dtype: Keras dtype policy such as "bfloat16"; None: the global one.
 
     Raises:
@@ -71,7 +71,7 @@ def from_backbone(
 
 
 def _theirs(path: str, family: Backbone) -> list[str]:
-    """Return the paths of the backbone's weights that make one of ours."""
+    """Return the paths of the backbone's weights that one of our weights is made of."""
     layer, _, name = path.rpartition("/")
     block = re.search(r"block_(\d+)", path)
     layer, whole = (re.sub(r"block_\d+", "block_*", x) for x in (layer, path))
@@ -89,7 +89,10 @@ def _ours(
     absent: tuple[str, ...],
     num_kv_heads: int,
 ) -> np.ndarray:
-    """Return the weights at `paths` as one of ours, head axes merged; absent ones are zeros."""
+    """Return one of our weights, made of those at `paths`, which are removed from `weights`.
+
+    Head axes are merged. Weights in `absent` that the backbone lacks are zeros.
+    """
     *rows, width = weight.shape
     parts = {
         path: keras.ops.convert_to_numpy(weights.pop(path)).reshape(*rows, -1)

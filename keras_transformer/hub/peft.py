@@ -29,7 +29,7 @@ TABLE = FieldTable(  # fields of PEFT 0.21
         *_MODULES,
         *("task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision"),
         *("inference_mode", "lora_dropout", "runtime_config", "megatron_core", "qalora_group_size"),
-        *("loftq_config", "eva_config", "corda_config", "lora_ga_config"),  # initialization
+        *("loftq_config", "eva_config", "corda_config", "lora_ga_config"),  # of initializations
         "fan_in_fan_out",  # the layers of the base decide
     ),
     refused={
@@ -56,11 +56,11 @@ _WRITTEN = ("peft_type", "bias", "use_dora", "modules_to_save", "rank_pattern", 
 def read_peft(folder: str | os.PathLike, model: Any) -> Adapter:
     """Read an adapter that PEFT wrote for the checkpoint that a model was imported from.
 
-    Projections that we fuse share one product, whose rank is the sum of theirs.
+    Projections that our models fuse get one product, whose rank is the sum of their ranks.
 
     Args:
         folder: Folder with `adapter_config.json` and `adapter_model.safetensors`.
-        model: The base, of a family that `hugging_face.write_model` can write.
+        model: The base, of a family that `hugging_face_checkpoint.write_model` can write.
 
     Raises:
         FileNotFoundError: If a file is missing.
@@ -96,7 +96,7 @@ def read_peft(folder: str | os.PathLike, model: Any) -> Adapter:
 
 
 def _rules(config):
-    """Return the rules of our weights that are whole tensors in the checkpoint."""
+    """Return the rules without those of weights that are parts of a tensor in the checkpoint."""
     return [rule for rule in rules_of(config) if rule.share == (0, 1)]
 
 
@@ -106,8 +106,11 @@ def _pair(arrays, module):
 
 
 def _joined(rule, pairs, shape, scale):
-    """Return A (D, R) and B (R, F) of our kernel; each projection has a part of its columns."""
-    empty = rule.give(np.broadcast_to(np.float32(0), shape))  # zeros in their shapes
+    """Return A (D, R) and B (R, F) of one of our kernels, with all projections that it fuses.
+
+    In B, each projection has its own rows and columns; the rest is zero.
+    """
+    empty = rule.give(np.broadcast_to(np.float32(0), shape))  # zeros, for the shapes
     turned = rule.layout == "transposed"
     total = sum(len(a) for a, _ in pairs.values())
     firsts, parts, start = [], {}, 0
@@ -129,7 +132,9 @@ def _joined(rule, pairs, shape, scale):
 def write_peft(
     folder: str | os.PathLike, adapter: Adapter, config: Any, base: str | os.PathLike = ""
 ) -> None:
-    """Write an adapter for the checkpoint that `hugging_face.write_model` makes of its base.
+    """Write an adapter for the checkpoint that `write_model` makes of its base.
+
+    `write_model` is in `hub.hugging_face_checkpoint`.
 
     Args:
         folder: Folder to write `adapter_config.json` and `adapter_model.safetensors` to.
@@ -138,7 +143,8 @@ def write_peft(
         base: Name or folder of the base's checkpoint, for PEFT.
 
     Raises:
-        ValueError: If weights were trained whole, or the family has no such checkpoints.
+        ValueError: If weights were trained whole, the family has no such checkpoints, or a changed
+            weight is only a part of a tensor in them.
     """
     whole = sorted(adapter.whole)
     require(not whole, "weights trained whole", whole, "none: only products are written")

@@ -19,8 +19,8 @@ def read_preprocessor(
 ) -> tuple[Mapping[str, Any], str]:
     """Return the checked fields of a preprocessor, and the place where they are, for messages.
 
-    They are in `preprocessor_config.json`, or a part of `processor_config.json`, which
-    `transformers` 5 writes and prefers. If there is neither, no fields are returned.
+    They are a part of `processor_config.json`, which `transformers` 5 writes, or else in
+    `preprocessor_config.json`. If there is neither, an empty dict is returned.
 
     Args:
         folder: Folder of the checkpoint.

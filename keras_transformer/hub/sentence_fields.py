@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keras_transformer.system.foreign_fields import FieldTable
 
-# Fields of the classes of sentence-transformers 6.2 and of their older versions.
+# The tables below have the fields of sentence-transformers 6.2 and of older versions.
 _NONE: tuple[None, dict] = (None, {})
 _PER_CALL = dict.fromkeys(
     (
@@ -17,7 +17,7 @@ _PER_CALL = dict.fromkeys(
 
 
 def _of_encoder(task, method_output, module_output):
-    """Return the table of a module Transformer with a task and names of its outputs."""
+    """Return the table of a Transformer module's fields, given its task and its outputs' names."""
     outputs = {"text": {"method": "forward", "method_output_name": method_output}}
     return FieldTable(
         read=("max_seq_length", "do_lower_case"),

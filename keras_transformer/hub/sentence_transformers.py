@@ -29,7 +29,7 @@ MODULES = "modules.json"  # marks a folder of sentence-transformers
 SETTINGS = "config_sentence_transformers.json"
 TRANSFORMER = "sentence_bert_config.json"
 TOKENIZER = "tokenizer_config.json"
-# Older versions named the file after the model.
+# Older versions named this file after the kind of encoder.
 TRANSFORMERS = (TRANSFORMER, *(
     f"sentence_{name}_config.json"
     for name in ("roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
@@ -58,7 +58,7 @@ def is_scorer(folder: str | os.PathLike) -> bool:
 def read_sentence_model(
     folder: str | os.PathLike, d_model: int
 ) -> tuple[tuple[str, ...], Embedding, bool] | None:
-    """Return pooling and later steps of a folder of sentence-transformers; None for others.
+    """Return pooling and later steps of an embedder of sentence-transformers.
 
     Args:
         folder: The folder.
@@ -66,10 +66,10 @@ def read_sentence_model(
 
     Returns:
         The modes of the pooling, an `Embedding` with all later steps and the settings, and whether
-        texts are lower-cased.
+        texts are lower-cased. None for a cross-encoder, or without `modules.json`.
 
     Raises:
-        FileNotFoundError: If a file that `modules.json` names is missing.
+        FileNotFoundError: If the config of the pooling or the weights of a later step are missing.
         ValueError: If a file is broken, a module is not supported, or a field of one has a value
             that is not supported; names it.
     """
@@ -136,7 +136,8 @@ def read_scorer(folder: str | os.PathLike) -> tuple[int | None, bool]:
 def with_activation(folder: str | os.PathLike, theirs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a `config.json` with the activation of a cross-encoder added.
 
-    It is read from `config_sentence_transformers.json`; without it, no field is added.
+    It is read from `config_sentence_transformers.json`, if the folder has this file and
+    `modules.json`. Otherwise no field is added.
     """
     name = settings_of(folder).get("activation_fn") if Path(folder, MODULES).is_file() else None
     return {**theirs} | ({"sentence_transformers": {"activation_fn": name}} if name else {})
@@ -146,6 +147,8 @@ def read_limits(
     folder: Path, table: FieldTable, place: Path | None = None
 ) -> tuple[int | None, bool]:
     """Return the maximum tokens of a text, or None for no limit, and whether texts are lower-cased.
+
+    The limit is `max_seq_length`, or else the `model_max_length` of the tokenizer.
 
     Args:
         folder: Folder of the model.
@@ -163,7 +166,7 @@ def read_limits(
     length = facts.get("max_seq_length")
     if length is None:
         length = options.get("model_max_length") if isinstance(options, dict) else None
-        # A tokenizer without a limit has 10 ** 30.
+        # In a tokenizer without a limit it is 10 ** 30.
         length = int(length) if isinstance(length, int | float) and length < 1e9 else None
     is_length = length is None or (type(length) is int and length > 0)
     require(is_length, f"max_seq_length in {path}", length, "a whole number of at least 1, or null")
@@ -174,7 +177,7 @@ def read_limits(
 
 
 def _modules(folder):
-    """Return the name and the folder of each module; None without the file."""
+    """Return the name and the folder of each module; None without `modules.json`."""
     path = folder / MODULES
     if not path.is_file():
         return None
@@ -196,7 +199,7 @@ def _modules(folder):
 
 
 def _pooling(path, d_model):
-    """Return the modes of a pooling, and whether prompts count in it."""
+    """Return the modes of a pooling, and whether it includes the tokens of prompts."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing")
     facts = OF_POOLING.read_from(path)
@@ -215,7 +218,7 @@ def _pooling(path, d_model):
 
 
 def _step(kind, place, width):
-    """Return the step of a module, checked against the width of the vectors before it."""
+    """Return the step of a module, checked against the width of its input vectors."""
     path = place / "config.json"
     if kind == "Normalize":
         OF_NORMALIZE.read_from(path)

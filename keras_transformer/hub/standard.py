@@ -32,15 +32,16 @@ def standard_form(
 
     Their position encodings list all sines, then all cosines, whereas the paper alternates them.
     So the features of the residual stream are reordered in every weight that reads or writes it.
-    The logits get a bias of zero. The epsilon of the norms becomes 1e-5, where ours is mostly
-    1e-6; this is the only difference in the function.
+    Without an output bias, one of zeros is added. The epsilon of the norms becomes 1e-5, while
+    models trained here have 1e-6; only this changes the logits.
 
     Args:
-        config: A config with the paper's sinusoids; any other is returned unchanged.
+        config: The model's config. If its positions are not the paper's sinusoids, nothing is
+            changed.
         weights: Weights by Keras path.
 
     Returns:
-        The new config and weights.
+        The config and the weights of the equivalent model.
     """
     if config.positions != "sinusoidal":
         return config, dict(weights)

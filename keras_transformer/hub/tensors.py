@@ -32,9 +32,9 @@ PLAIN = (
 class Checkpoint:
     """The tensors of a folder by name, each read on demand.
 
-    They are in `model.safetensors`, in the shards that `model.safetensors.index.json` lists, or in
-    `pytorch_model.bin` or its shards, which PyTorch reads without running code in them; or in
-    `model.gguf`, whose tensors are dequantized.
+    They are read from the first of these that exists: `model.safetensors`; the shards that
+    `model.safetensors.index.json` lists; `pytorch_model.bin` or its shards, which PyTorch reads
+    without running code in them; `model.gguf`, whose tensors are dequantized.
 
     Args:
         folder: Folder with one of these.
@@ -45,10 +45,11 @@ class Checkpoint:
 
     Attributes:
         folder: The folder.
-        size: Bytes of all files of weights; for `model.gguf`, in 16 bits a number.
+        size: Bytes of all files of weights; for `model.gguf`, two bytes per number.
 
     Raises:
         FileNotFoundError: If there are no weights, or a shard is missing.
+        ImportError: If PyTorch is needed and missing.
         ValueError: If a file is broken, or a shard lacks a tensor that the index lists.
     """
 
@@ -92,7 +93,7 @@ class Checkpoint:
         return set(self._readers)
 
     def read(self, name: str) -> np.ndarray:
-        """Read one tensor; 16-bit floats become float32, which represents them exactly.
+        """Read one tensor as float32.
 
         Raises:
             ValueError: If it holds other numbers than floats, or a NaN or an infinity.
@@ -196,7 +197,7 @@ def _check_float(is_float, path, name, kind):
 
 def check_finite(values: np.ndarray, name: str, path: str | os.PathLike) -> np.ndarray:
     """Return the values of a tensor; raise ValueError if there is a NaN or an infinity."""
-    # Minimum and maximum show it, NaN too, and need no memory.
+    # With a NaN or an infinity, the minimum or the maximum is not finite; they need no memory.
     ends = (float(values.min()), float(values.max())) if values.size else ()
     if not all(map(math.isfinite, ends)):
         count = int((~np.isfinite(values)).sum())

@@ -1,7 +1,7 @@
-"""Maps between our weights and those of Hugging Face checkpoints: one map per family, as data.
+"""Maps between our models and Hugging Face checkpoints, as data.
 
-A family has the `model_type`s of its `config.json`, conversions between that file and our config,
-and `Rule`s that map one weight to another.
+`FAMILIES` has a `Family` for each `model_type` of a `config.json`: conversions between this file
+and our config, and `Rule`s that map our weights to tensors of the checkpoint.
 """
 
 from keras_transformer.hub.families import (

@@ -1,4 +1,4 @@
-"""Map of BART, Marian (OPUS-MT), Pegasus, M2M-100, NLLB-200 and mBART-50, and shared parts."""
+"""Maps of BART, Marian (OPUS-MT), Pegasus, M2M-100 (also NLLB-200) and mBART, and shared parts."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _config(
     config_class: type[TransformerConfig] = TransformerConfig,
     **family: Any,
 ) -> TransformerConfig:
-    """Return our config, with the fields that all of these families share."""
+    """Return our config: fields that all these families share, and those in `family`."""
     # Without a tied output, each side may have a table of its own.
     has_own = not theirs["tie_word_embeddings"] and not {_ENCODER, _DECODER}.isdisjoint(names)
     return config_class(
@@ -121,7 +121,13 @@ def _m2m_config(theirs, names):
 
 
 def bart_config(theirs: Mapping[str, Any], names: Iterable[str], **family: Any) -> Any:
-    """Return our config of a BART; `family` are further fields of it."""
+    """Return our config of a BART or mBART.
+
+    Args:
+        theirs: Content of the `config.json`, with defaults filled in.
+        names: Names of the tensors in the checkpoint.
+        family: Further fields of our config.
+    """
     # `transformers` takes a missing bias for zeros; the bare model (BartModel) has none.
     names = set(names)
     options = dict(output_bias=_BIAS in names) | family
@@ -137,7 +143,7 @@ def bart_config(theirs: Mapping[str, Any], names: Iterable[str], **family: Any) 
 
 
 def _mbart_config(theirs, names):
-    # mBART-25 has no start token: each text begins with the token of its language.
+    # mBART-25 may have no start token, as each text begins with the token of its language.
     theirs = theirs | {_START: token_id(theirs, _START, "eos_token_id")}
     return bart_config(theirs, names, norm_first=True, output_bias=True)
 
@@ -155,11 +161,11 @@ def _pegasus_config(theirs, names):
 
 
 def write_sides(config: Any, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of `config.json` that these families and Whisper share.
+    """Return the fields of a `config.json` that BART, its relatives and Whisper share.
 
     Args:
         config: Our config.
-        names: Fields of our config and the fields of theirs that have the same value.
+        names: Maps fields of our config to fields of the file with the same value.
     """
     decoder = config.decoder_sizes
     return write_same(config, {**names, **PAIR_NAMES}) | dict(
@@ -207,8 +213,8 @@ def blocks(config: Any, key_bias: bool = True) -> list[Rule]:
 
     Args:
         config: Our config.
-        key_bias: Whether their keys have a bias; if not, ours is set to zero. A bias of the keys
-            adds the same number to all scores of a query, so it never changes the attention.
+        key_bias: Whether keys have a bias in the checkpoint; if not, ours is zero. A bias of the
+            keys adds the same number to all scores of a query, so it never changes the attention.
     """
     rules = []
     for side in ("encoder", "decoder"):
@@ -231,7 +237,7 @@ def blocks(config: Any, key_bias: bool = True) -> list[Rule]:
 
 
 def rules_of(config: TransformerConfig) -> list[Rule]:
-    """Return the rules of BART, Marian, Pegasus, M2M-100, NLLB-200 and mBART-50."""
+    """Return the rules of all weights of a BART, Marian, Pegasus, M2M-100 or mBART."""
     rules = blocks(config)
     for side in ("encoder", "decoder"):
         if config.norm_first:
@@ -256,7 +262,7 @@ def rules_of(config: TransformerConfig) -> list[Rule]:
 ALIASES = {_ENCODER: (_SHARED,), _DECODER: (_SHARED,), "lm_head.weight": (_SHARED, _DECODER)}
 # Ignored tensors: a table that neither side reads, sinusoids, a version number in older files.
 UNUSED = (_SHARED, "embed_positions.weight", "embed_positions.weights", "coder.version")
-# Without a tied output, `transformers` (5.23) ties none of these tables.
+# Without a tied output, `transformers` (5.23) ties no tables: each copy is written.
 _MARIAN_UNTIED = {_ENCODER: _SHARED, _DECODER: _SHARED}
 _UNTIED = _MARIAN_UNTIED | {_SHARED: _ENCODER}
 

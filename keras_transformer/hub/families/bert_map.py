@@ -90,14 +90,15 @@ ALBERT_LAYER = {
     "feed_forward_norm/norm": "full_layer_layer_norm",
 }
 HEAD_DROPOUT = dict.fromkeys(NAMES, "classifier_dropout") | {"albert": "classifier_dropout_prob"}
-# Fields that only training, other programs or the first versions of `transformers` read.
+# Fields that only training, other programs or the first versions of `transformers` read, and one
+# that belongs to a refused option.
 _HARMLESS = (
     "directionality",
     *(f"pooler_{x}" for x in ("fc_size", "num_attention_heads", "num_fc_layers", "type")),
     "pooler_size_per_head",
     *("net_structure_type", "num_memory_blocks", "gap_size", "down_scale_factor"),
     "layers_to_keep",
-    "task_type_vocab_size",  # only used with `use_task_id` (ERNIE), which is refused
+    "task_type_vocab_size",  # used only with `use_task_id` (ERNIE), which is refused
 )
 
 

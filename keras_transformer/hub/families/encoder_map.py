@@ -39,7 +39,8 @@ HEADS = {  # suffix of an architecture's name -> our head
     "ForQuestionAnswering": "span_extraction",
     "Model": "hidden",
 }
-# Without architectures, a checkpoint gets the first of these heads whose weights it has.
+# A checkpoint without architectures, or without weights of the named head, gets the first of these
+# heads whose weights it has.
 BY_WEIGHTS = (
     "sequence_classification",
     "token_classification",
@@ -74,7 +75,7 @@ FIELDS = (
         ),
     )
 )
-BERT_SIZES = dict(  # ours -> theirs, of the same value
+BERT_SIZES = dict(  # our field -> Hugging Face's, with the same value
     vocab_size="vocab_size",
     d_model="hidden_size",
     d_ff="intermediate_size",
@@ -131,7 +132,7 @@ class EncoderNames:
 
     @property
     def of_ours(self) -> dict[str, str]:
-        """Map from fields of our config to their fields."""
+        """Map from fields of our config to fields of a `config.json`, for messages."""
         more = dict(activation="hidden_act", head="architectures", labels="id2label")
         return TOKEN_NAMES | more | dict(self.sizes)
 
@@ -155,7 +156,11 @@ class EncoderNames:
         return read_same(theirs, self.sizes) | facts
 
     def _head(self, architectures, names):
-        """Return the named head; that of the weights if none is named, or if they lack it."""
+        """Return the head that `architectures` names; else, or if its weights are missing, another.
+
+        The other one is the first in `BY_WEIGHTS` whose weights exist. A named "hidden" becomes
+        "pooled" if there is a pooler.
+        """
         fitting = [
             head
             for head in BY_WEIGHTS
@@ -199,7 +204,7 @@ class EncoderNames:
         )
 
     def decoder_aliases(self, table: str) -> dict[str, tuple[str, ...]]:
-        """Return the aliases of the masked LM head's projection, whose weight is a token table."""
+        """Return the aliases of the masked LM head's projection: it repeats `table` and a bias."""
         decoder = f"{self.output_bias.removesuffix('bias')}decoder"
         return {f"{decoder}.weight": (table,), f"{decoder}.bias": (self.output_bias,)}
 
@@ -238,7 +243,10 @@ def _names(rules):
 def embeddings(
     config: EncoderConfig, prefix: str, names: Mapping[str, str] = BERT_EMBEDDINGS
 ) -> list[Rule]:
-    """Return the rules of the tables and the norm of embeddings; types only if there are any."""
+    """Return the rules of the tables and the norm of embeddings.
+
+    A table of types has a rule only if the config has types.
+    """
     rules = []
     for ours, name in names.items():
         path, name = f"embedding/{ours}", f"{prefix}.embeddings.{name}"

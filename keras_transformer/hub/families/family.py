@@ -29,13 +29,13 @@ class Rule:
         layout: "same"; "transposed"; "row": theirs has an additional first axis of size 1;
             "convolution": channels are first in theirs and last in ours; "plus_one": ours is
             theirs plus one.
-        heads: Number of heads of each projection that ours fuses (`layers.head_groups`). The
-            checkpoint has one tensor per projection, or one in which all are concatenated. (): ours
-            is not fused.
+        heads: Number of heads of each projection that our weight fuses (`layers.head_groups`). The
+            checkpoint has one tensor per projection, or one in which all are concatenated. (): our
+            weight is not fused.
         share: (number, count): ours is part `number`, from 0, of `count` equal parts of theirs
             along the first axis. The rules of the parts must be consecutive, in order.
-        orders: For each of `theirs`, the index in it of each of our features; None: the same order.
-            (): the same order in all.
+        orders: For each of `theirs`, the index in it of each of our features; None: the order is
+            the same. (): it is the same in all.
     """
 
     ours: str
@@ -88,7 +88,7 @@ class Rule:
         return fuse(arrays, self.heads[-1])
 
     def give(self, value: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the checkpoint's tensors by name, made from our weight."""
+        """Return the checkpoint's tensors by name, made from our weight; of a share, its part."""
         parts = unfuse(value, self.heads) if self.heads else [value]
         if len(self.theirs) < len(parts):
             parts = [np.concatenate(parts, axis=-1)]
@@ -122,8 +122,8 @@ class Family:
 
     Args:
         model: Our model class.
-        config: Function from their complete `config.json` and the names of their weights to our
-            config.
+        config: Function from their `config.json`, with defaults filled in, and the names of their
+            weights to our config.
         rules: Function from our config to the rules of all weights.
         config_file: Function from our config to their `config.json` without `model_type`.
         aliases: Maps the name of a tensor that may be a copy of another one to the possible names
@@ -145,7 +145,8 @@ class Family:
         harmless: Fields of their `config.json` that do not change the model, in addition to
             `general_fields.HARMLESS`.
         synonyms: Other names of `fields` in `transformers` (`attribute_map`).
-        names: Fields of our config and the fields of theirs that they come from, for messages.
+        names: Maps fields of our config to the fields of `config.json` that they come from, for
+            messages.
         architectures: Names of classes in `transformers` whose weights fit. (): any.
     """
 
@@ -184,13 +185,13 @@ class Family:
         complete(theirs, general_fields.FIELDS)
         if self.architectures and "architectures" not in self.fields:
             names = theirs.get("architectures") or self.architectures[:1]
-            known = {name.lower() for name in self.architectures}  # older: LLaMAForCausalLM
+            known = {name.lower() for name in self.architectures}  # once: LLaMAForCausalLM
             is_known = isinstance(names, list | tuple) and str(names[0]).lower() in known
             require(is_known, "architectures", names, f"one of {self.architectures}")
         return complete(theirs, self.fields, self.synonyms)
 
     def in_their_words(self, message: str) -> str:
-        """Return an error message of our config with our field names replaced by theirs."""
+        """Return an error message of our config with the field names of the `config.json`."""
         if not self.names:
             return message
         ours = "|".join(map(re.escape, self.names))
@@ -217,7 +218,7 @@ def dense(
     heads: tuple[int, ...] = (),
     orders: Sequence[np.ndarray | None] = (),
 ) -> list[Rule]:
-    """Return the rules of a dense layer; with `heads`, of several layers that ours fuses."""
+    """Return the rules of a dense layer; with `heads`, of several layers that our model fuses."""
     weights = tuple(f"{name}.weight" for name in theirs)
     rules = [Rule(f"{ours}/kernel", weights, layout, heads, orders=orders)]
     if bias:
@@ -265,7 +266,8 @@ def token_id(theirs: Mapping[str, Any], *names: str) -> int:
     Null and negative numbers mean no token; LLaMA 1 has a negative one for padding.
 
     Raises:
-        ValueError: If none of the fields has a token id.
+        ValueError: If none of the fields has a token id, or one other than `eos_token_id` has
+            several.
     """
     name = next((x for x in names if _names_token(theirs.get(x))), names[-1])
     first, *rest = token_ids(theirs, name)
@@ -288,7 +290,8 @@ def token_ids(theirs: Mapping[str, Any], name: str) -> tuple[int, ...]:
     """Return the token ids of a field, which holds one or a list of them.
 
     Raises:
-        ValueError: If it holds something else, or an id is not below `vocab_size`.
+        ValueError: If it is missing or holds something else, or an id is negative or not below
+            `vocab_size`.
     """
     value, size = theirs.get(name), theirs.get("vocab_size")
     if value is None:
@@ -299,7 +302,7 @@ def token_ids(theirs: Mapping[str, Any], name: str) -> tuple[int, ...]:
     ids = tuple(value) if isinstance(value, list | tuple) else (value,)
     are_ids = ids and all(isinstance(x, int) for x in ids)
     require(bool(are_ids), name, value, "a token id or a list of them")
-    # Checked here to name the field as the file does. The size itself is checked elsewhere.
+    # Checked here so that the error has the file's name of the field.
     if isinstance(size, int):
         require(all(0 <= x < size for x in ids), name, value, f"in [0, {size}), below vocab_size")
     return ids

@@ -1,7 +1,7 @@
 """The fields of a `config.json`: their accepted values and defaults.
 
-A family lists the fields that it reads. Defaults are those of `transformers` (5.23); sizes that
-must match the weights have none.
+A family lists the fields that it reads. Defaults are those of `transformers` (5.23). Most sizes
+that must match the weights have none.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from keras_transformer.config import is_number, require
 
-ACTIVATIONS = {  # theirs -> ours
+ACTIVATIONS = {  # Hugging Face's name -> ours
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
@@ -26,11 +26,11 @@ OF_SIDES = tuple(  # sizes of an encoder-decoder in BART's and Whisper's configs
     for name in ("layers", "attention_heads", "ffn_dim")
 )
 TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id")
-# Fields of encoder-decoders.
+# Fields of special tokens of encoder-decoders.
 PAIR_TOKENS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
-TOKEN_NAMES = {"pad_id": TOKENS[0], "bos_id": TOKENS[1], "eos_id": TOKENS[2]}  # ours -> theirs
+TOKEN_NAMES = {"pad_id": TOKENS[0], "bos_id": TOKENS[1], "eos_id": TOKENS[2]}  # by our fields
 PAIR_NAMES = TOKEN_NAMES | {"bos_id": PAIR_TOKENS[1]}
-SIDE_SIZES = dict(  # ours -> theirs, of the same value
+SIDE_SIZES = dict(  # our field -> Hugging Face's, with the same value
     d_model="d_model",
     d_ff="encoder_ffn_dim",
     decoder_d_ff="decoder_ffn_dim",
@@ -96,14 +96,15 @@ def complete(
         synonyms: Other names of these fields in `transformers`.
 
     Raises:
-        KeyError, ValueError: As in `Field.read`, or if two names of a field have different values,
-            or there are more than `MOST_LAYERS` layers.
+        KeyError: As in `Field.read`.
+        ValueError: As in `Field.read`, or if two names of a field other than a number of layers
+            have different values, or there are more than `MOST_LAYERS` layers.
     """
     for other, name in (synonyms or {}).items():
         if other in theirs and name not in theirs:
             theirs = {**theirs, name: theirs[other]}
-        # Numbers of layers may differ: the weights decide, and older files of distilled models have
-        # the teacher's number here.
+        # Numbers of layers may differ: older files of distilled models have the teacher's number in
+        # the synonym. The weights are checked later.
         elif other in theirs and theirs[other] != theirs[name] and name not in LAYERS:
             pair = [theirs[name], theirs[other]]
             raise ValueError(f"{name} and {other} must be equal, got {pair}")
@@ -115,12 +116,12 @@ def complete(
 
 
 def read_same(theirs: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return fields of our config that have the values of theirs; `names` maps ours to theirs."""
+    """Return fields of our config, copied from a `config.json`; `names` maps them to its fields."""
     return {ours: theirs[name] for ours, name in names.items()}
 
 
 def write_same(config: Any, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return their fields with the values of our config; the inverse of `read_same`."""
+    """Return fields of a `config.json`, copied from our config; the inverse of `read_same`."""
     return {name: getattr(config, ours) for ours, name in names.items()}
 
 
@@ -166,7 +167,7 @@ def activation(default: Any = REQUIRED) -> Field:
 
 
 def token(default: Any) -> Field:
-    """Return a field for a token id, which `family.token_id` checks."""
+    """Return a field with any value: `family.token_id` checks that it is a token id."""
     return Field("a token id", lambda x: True, default, null=True)
 
 

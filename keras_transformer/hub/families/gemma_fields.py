@@ -54,7 +54,7 @@ FIELDS = {
         num_key_value_heads=size(16),
         max_position_embeddings=size(8192),
         use_bidirectional_attention=_causal(None),
-        # "gelu" in the first files means the approximation, too.
+        # In the first files, "gelu" means the tanh approximation.
         hidden_act=Field(
             "'gelu_pytorch_tanh' or 'gelu'",
             lambda x: x in ("gelu_pytorch_tanh", "gelu"),

@@ -101,7 +101,7 @@ def _gemma3(theirs, names):
 
 
 def _with_images(theirs, names):
-    """Return the config of the text model; token ids of the whole model take precedence."""
+    """Return our config of the text model; special ids outside `text_config` take precedence."""
     text = dict(theirs["text_config"] or {})
     ids = {x: theirs.get(x) for x in ("pad_token_id", "bos_token_id", "eos_token_id")}
     text |= {name: value for name, value in ids.items() if value is not None}
@@ -179,7 +179,7 @@ def _rules(config: GemmaConfig) -> list[Rule]:
 def _family(
     name: str, read: Any, write: Any, fields: Mapping[str, Field], **options: Any
 ) -> Family:
-    """Return the family of a kind of Gemma, from the functions of `Family`."""
+    """Return the family of a Gemma; `read` is `config` of `Family`, `write` its `config_file`."""
     return Family(
         Gemma,
         read,

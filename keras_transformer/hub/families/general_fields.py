@@ -1,7 +1,7 @@
 """Fields that the `config.json` of any family may have: read, harmless, or refused.
 
-A family reads the fields in its `Family.fields` and `Family.also_read`. All others must be in one
-of the tables below or in `Family.harmless`.
+A family reads the fields in its `Family.fields` and `Family.also_read`. Other known fields are in
+the tables below or in `Family.harmless`; unknown ones give a warning.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _FIELDS = (
     )
 )
 _SUMMARY = ("type", "use_proj", "activation", "proj_to_labels")
-_SAME = dict(  # ours -> theirs, of the same value
+_SAME = dict(  # our field -> Hugging Face's, with the same value
     vocab_size="vocab_size",
     d_model="n_embd",
     d_ff="n_inner",

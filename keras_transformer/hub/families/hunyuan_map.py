@@ -1,7 +1,7 @@
 """Map of Hunyuan's dense models (also Hunyuan-MT and Hy-MT): relatives of LLaMA.
 
-Queries and keys are normalized after the rotation. With a fixed `alpha`, the rotary base is raised
-once (NTK-aware scaling, Peng et al. 2023, section 3.1), although the file calls this "dynamic".
+Queries and keys are normalized after the rotation. A file with `alpha` calls its scaling "dynamic",
+but the rotary base is raised by a fixed factor (NTK-aware scaling, Peng et al. 2023, section 3.1).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIELDS = SHARED_FIELDS | dict(
     attention_bias=flag(False),
     mlp_bias=exactly(False),
     use_qk_norm=exactly(True),
-    use_cla=exactly(False),  # attention across layers
+    use_cla=exactly(False),  # keys and values shared by layers
 )
 
 

@@ -15,8 +15,11 @@ MOST_LABELS = 1 << 20
 def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of a classifier's classes in the order of their numbers.
 
+    Without `id2label` there are `num_labels`, named "LABEL_0", "LABEL_1" and so on.
+
     Raises:
-        ValueError: If `id2label` is not a map from numbers to names, or there are too many.
+        ValueError: If `id2label` is not a map from numbers to names, or `num_labels` exceeds
+            `MOST_LABELS`.
     """
     if not theirs["id2label"]:
         count = theirs["num_labels"]  # limited, because names are made before weights are read
@@ -31,9 +34,9 @@ def labels_of(theirs: Mapping[str, Any]) -> tuple[str, ...]:
 def problem_type_of(theirs: Mapping[str, Any]) -> str | None:
     """Return a classifier's `problem_type`, as `transformers` or sentence-transformers reads it.
 
-    A cross-encoder of sentence-transformers names an activation. With one label, it decides: the
-    identity means regression. With several labels, a sigmoid means several labels per text, unless
-    the file states a `problem_type`; other activations have no effect.
+    A cross-encoder of sentence-transformers names an activation. With one label, the identity means
+    regression, whatever `problem_type` says. With several labels, a sigmoid means several labels
+    per text, unless the file has a `problem_type`; other activations have no effect.
 
     Raises:
         ValueError: If the activation is not supported.

@@ -59,7 +59,7 @@ SHARED_FIELDS = (
         eos_token_id=token(2),
     )
 )
-SAME = dict(  # ours -> theirs, of the same value in all relatives
+SAME = dict(  # our field -> Hugging Face's, with the same value in all relatives
     vocab_size="vocab_size",
     d_model="hidden_size",
     d_ff="intermediate_size",
@@ -127,7 +127,7 @@ def read_config(
     """Return our config of a LLaMA or a relative.
 
     Args:
-        theirs: Complete `config.json`.
+        theirs: Content of the `config.json`, with defaults filled in.
         default_theta: Base of the rotary rates if the file has none.
         rotary_share: Share of a head's features that rotate, if the file has none; None: in this
             family all of them rotate.
@@ -181,10 +181,11 @@ def rules_of(
 
     Args:
         config: Our config.
-        joined: Projections that their file has in one tensor: "qkv", those to queries, keys and
-            values; "gate_up", the two whose outputs the gate multiplies.
-        interleaved: Whether they rotate neighbours (x_2i, x_2i+1), not halves (x_i, x_i+R/2).
-        norms: Their names of the norms of queries and keys.
+        joined: Projections that the checkpoint has in one tensor: "qkv", those to queries, keys
+            and values; "gate_up", the two whose outputs the gate multiplies.
+        interleaved: Whether the checkpoint is for a model that rotates adjacent features,
+            (x_2i, x_2i+1). Ours rotates (x_i, x_i+R/2), where R features rotate.
+        norms: Names of the norms of queries and keys in the checkpoint.
     """
     rules = table("embedding/tokens", "model.embed_tokens")
     kv_heads = config.num_kv_heads or config.num_heads
@@ -222,7 +223,7 @@ def rules_of(
 
 
 def _order(config, num_heads):
-    """Return the index, in a file, of each of our features; the file rotates adjacent features."""
+    """Return the index of each of our features in a file that rotates adjacent features."""
     head_dim = config.head_dim or config.d_model // config.num_heads
     rotary_dim = config.rotary_dim or head_dim
     of_head = [*range(0, rotary_dim, 2), *range(1, rotary_dim, 2), *range(rotary_dim, head_dim)]
@@ -234,7 +235,8 @@ def family(name: str, read: Any, more: Any, fields: Any, rules: Any = rules_of) 
 
     Args:
         name: Name of the family in the names of its classes, such as "Qwen2".
-        read, fields, rules: See `Family`.
+        read: Argument `config` of `Family`.
+        fields, rules: See `Family`.
         more: Function from our config to the fields of a `config.json` that not all relatives have.
     """
     return Family(
@@ -248,7 +250,7 @@ def family(name: str, read: Any, more: Any, fields: Any, rules: Any = rules_of) 
         prefix="model.",
         fields=fields,
         also_read=(*TOKENS, *ROTARY),
-        # The first splits matrix products; the second names fields that `transformers` ignores.
+        # `pretraining_tp` splits matrix products; the other names fields that are ignored.
         harmless=("pretraining_tp", "ignore_keys_at_rope_validation"),
         names=NAMES,
         architectures=tuple(f"{name}{end}" for end in ("ForCausalLM", "Model")),

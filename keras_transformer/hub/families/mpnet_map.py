@@ -29,7 +29,7 @@ _LAYER = BERT_LAYER | {
     "attention/output": "attention.attn.o",
     "attention_norm/norm": "attention.LayerNorm",
 }
-_PAD_ID = 1  # positions begin after it
+_PAD_ID = 1  # the first position is _PAD_ID + 1
 _FIELDS = FIELDS | dict(
     relative_attention_num_buckets=exactly(32),  # `transformers` (5.23) computes no other number
     pad_token_id=exactly(_PAD_ID),

@@ -10,14 +10,15 @@ from keras_transformer.hub.families.fields import is_size, positive
 from keras_transformer.layers.rotary import check_scaling
 
 _OUTER = "original_max_position_embeddings"
-ROTARY = ("rope_theta", "partial_rotary_factor", _OUTER)  # fields that `read_rotary` checks
+# Fields that `read_rotary` and `read_rotary_dim` check.
+ROTARY = ("rope_theta", "partial_rotary_factor", _OUTER)
 
 
 def read_rotary_dim(theirs: Mapping[str, Any], head_dim: int, default: float) -> int | None:
     """Return how many features of a head rotate; None: all.
 
     Args:
-        theirs: Complete `config.json`.
+        theirs: Content of the `config.json`, with defaults filled in.
         head_dim: Width of a head.
         default: Share of the features if the file has none.
 
@@ -34,15 +35,15 @@ def read_rotary_dim(theirs: Mapping[str, Any], head_dim: int, default: float) ->
 def read_rotary(
     theirs: Mapping[str, Any], default_theta: float = 10000.0, partial: bool = False
 ) -> tuple[float, dict[str, Any] | None]:
-    """Return the base theta and its scaling, with the precedence of `transformers` (5.23).
+    """Return the base theta and its scaling (None: none), as read by `transformers` (5.23).
 
     `rope_scaling` takes precedence over `rope_parameters`, and a `rope_theta` inside it over the
     outer one. The outer `original_max_position_embeddings` takes precedence over the inner one.
 
     Args:
-        theirs: Complete `config.json`.
+        theirs: Content of the `config.json`, with defaults filled in.
         default_theta: Base if the file has none.
-        partial: Whether `read_rotary_dim` reads `partial_rotary_factor`; else it must be 1.
+        partial: Whether `partial_rotary_factor` may differ from 1; see `read_rotary_dim`.
 
     Raises:
         ValueError: If a field has a value that is not accepted; names it.
@@ -77,7 +78,7 @@ def read_rotary(
 
 
 def longest_of(theirs: Mapping[str, Any], scaling: Mapping[str, Any] | None) -> int:
-    """Return the maximum length; with "dynamic" scaling, the original length times the factor."""
+    """Return the maximum length in tokens; "dynamic" scaling multiplies it by its factor."""
     longest = theirs["max_position_embeddings"]
     if scaling and scaling["rope_type"] == "dynamic":
         return max(longest, int(longest * scaling["factor"]))

@@ -32,7 +32,7 @@ from keras_transformer.hub.families.fields import (
 from keras_transformer.hub.families.general_fields import ENCODER_DECODER
 from keras_transformer.models import T5, T5Config, T5EncoderConfig
 
-_SAME = dict(  # ours -> theirs, of the same value
+_SAME = dict(  # our field -> Hugging Face's, with the same value
     vocab_size="vocab_size",
     d_model="d_model",
     d_ff="d_ff",
@@ -91,7 +91,7 @@ def fields_of(feed_forward: str) -> dict[str, Field]:
 
 
 def read_shared(theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of our config that a T5 and its encoder alone share.
+    """Return the fields that our configs of a T5 and of its encoder alone share.
 
     `is_gated_act` and `dense_act_fn`, which `transformers` derives, take precedence.
     """
@@ -125,9 +125,9 @@ def _config(theirs, names):
 def _is_untied(theirs):
     """Return whether the config alone tells that the output has separate weights.
 
-    In other cases only the weights tell. mT5's configs say untied although the output is tied;
-    since `transformers` 5.23, which writes `scale_decoder_outputs`, T5's say tied in any case, and
-    so do UMT5's.
+    An older T5's config does, one without `scale_decoder_outputs`. Newer ones always say tied, and
+    `transformers` (5.23) ignores the field in mT5 and UMT5. There the output is untied if the
+    checkpoint has a tensor for it.
     """
     is_older = theirs["model_type"] == "t5" and "scale_decoder_outputs" not in theirs
     return is_older and theirs["tie_word_embeddings"] is False
@@ -148,7 +148,7 @@ def write_shared(config: T5Config | T5EncoderConfig) -> dict[str, Any]:
 
 
 def _config_file(config):
-    """Return the `config.json` of a T5 or UMT5."""
+    """Return the `config.json` of a T5 (also mT5) or UMT5."""
     kind = "UMT5" if config.positions_by_layer else "T5"
     return write_shared(config) | dict(
         architectures=[f"{kind}ForConditionalGeneration"],
@@ -220,7 +220,8 @@ _ARCHITECTURES = tuple(
 # In the first T5 checkpoints: a position bias of the cross-attention that is never used.
 _UNUSED = ("EncDecAttention.relative_attention_bias.weight",)
 
-FEED_FORWARDS = {"t5": "relu", "mt5": "gated-gelu", "umt5": "gated-gelu"}  # defaults
+# Defaults of `feed_forward_proj`.
+FEED_FORWARDS = {"t5": "relu", "mt5": "gated-gelu", "umt5": "gated-gelu"}
 FAMILIES = {
     kind: Family(
         T5,

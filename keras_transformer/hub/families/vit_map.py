@@ -61,7 +61,7 @@ _FIELDS = {name: size() for name in _SIZES} | dict(
     num_labels=size(2),
     problem_type=FIELDS["problem_type"],
 )
-_SAME = dict(  # ours -> theirs, of the same value
+_SAME = dict(  # our field -> Hugging Face's, with the same value
     num_channels="num_channels",
     d_model="hidden_size",
     d_ff="intermediate_size",
@@ -80,7 +80,7 @@ _CLASSES = {
         "DeiTModel": ("token", False),
     },
 }
-# Index of the architecture in `_CLASSES`, by the weight that only it has.
+# Index in `_CLASSES` of the architecture of a file that names none, by a weight that only it has.
 _HEADS = {"classifier.weight": 0, "cls_classifier.weight": 1}
 _LAYER = BERT_LAYER | {
     "attention/query_key_value": " ".join(
@@ -91,8 +91,8 @@ _LAYER = BERT_LAYER | {
 }
 
 
-# Prefixes in `transformers` since 5.0, and the older ones, which it still writes.
 def _layers(kind):
+    """Return the pairs of `part`: prefixes since `transformers` 5.0, and the rules' older ones."""
     inside = f"{kind}.layers.", f"{kind}.encoder.layer."
     return (("layers.", "encoder.layer."), inside, ("", ""))
 

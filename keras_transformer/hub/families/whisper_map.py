@@ -41,12 +41,12 @@ _FIELDS = (
         **pair_tokens(50256, 50257, 50256),
     )
 )
-_SAME = SIDE_SIZES | dict(  # ours -> theirs, of the same value
+_SAME = SIDE_SIZES | dict(  # our field -> Hugging Face's, with the same value
     vocab_size="vocab_size",
     num_mels="num_mel_bins",
     max_length="max_target_positions",
 )
-_HARMLESS = (  # fields of a classifier of sounds, and of masks in training
+_HARMLESS = (  # fields of audio classifiers, and of masks in training
     "use_weighted_layer_sum",
     "classifier_proj_size",
     "apply_spec_augment",

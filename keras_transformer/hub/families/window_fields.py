@@ -22,10 +22,12 @@ def layer_types() -> Field:
 def read_windows(
     theirs: Mapping[str, Any], usual: Sequence[bool], used: bool = True
 ) -> tuple[int | None, tuple[int, ...] | None]:
-    """Return the window, and the indices of its layers: None for all layers, or without a window.
+    """Return the window in tokens and the indices of the layers that have it.
+
+    The indices are None if all layers have it; both are None if none has.
 
     Args:
-        theirs: Complete `config.json`.
+        theirs: Content of the `config.json`, with defaults filled in.
         usual: Whether each layer has the window if `layer_types` is null.
         used: Whether windows are used, as `use_sliding_window` says.
 

@@ -1,8 +1,8 @@
 """The architectures of GGUF files that our families have, as data: fields, tensors, layouts.
 
 An architecture maps keys of the metadata to fields of a `config.json`, and names of tensors to
-those of Hugging Face's checkpoints. Further fields follow from both; `rotary` has those of rotary
-positions.
+those of Hugging Face's checkpoints. Further fields are computed from the metadata and the names;
+`rope_scaling` has those of rotary scaling.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ class Architecture:
         fields: Function from the metadata of the architecture, by keys without its name, and the
             names of the tensors to further fields.
         also_read: Further keys that `fields` reads.
-        interleaved: Layers whose outputs rotate in pairs of neighbours (x_2i, x_2i+1): the heads'
-            rows are in another order than in Hugging Face's checkpoints.
+        interleaved: Layers whose outputs rotate in pairs of adjacent features (x_2i, x_2i+1): the
+            rows of a head are in another order than in Hugging Face's checkpoints.
         norms_plus_one: Whether the scales of the norms are those of Hugging Face's plus one.
-        transposed: Layers whose weights are transposed.
+        transposed: Layers whose weights are those of Hugging Face's transposed.
         rotates: Whether positions are rotary.
     """
 
@@ -98,7 +98,7 @@ class Architecture:
     rotates: bool = True
 
     def their_name(self, name: str) -> str:
-        """Return the name of a tensor in Hugging Face's checkpoints; an unknown name as it is."""
+        """Return the name of a tensor in Hugging Face's checkpoints; unknown names are kept."""
         match = _NAME.fullmatch(name)
         if match is None:
             return name
@@ -148,7 +148,7 @@ class Architecture:
 
 
 def _exchanged(value, shape):
-    """Return a tensor whose rows, in this shape, have the last two axes exchanged."""
+    """Return a tensor with its rows reordered: reshaped to these 3 axes, the last 2 exchanged."""
     rows = value.reshape(*shape, *value.shape[1:])
     return np.ascontiguousarray(rows.swapaxes(1, 2)).reshape(value.shape)
 
@@ -162,7 +162,7 @@ def _num_heads(facts):
 
 
 def _grouped(facts):
-    """Return the fields of heads that share keys and values."""
+    """Return the fields of the width of a head and of the number of key/value heads."""
     head_dim = _head_dim(facts)
     for name in ("attention.value_length", "rope.dimension_count"):
         value = facts.get(name, head_dim)
@@ -176,7 +176,7 @@ def _with_bias(facts, names):
 
 
 def _phi3(facts, names):
-    """Return the fields of a Phi-3, of each of whose heads a part may rotate."""
+    """Return the fields of a Phi-3; only a part of each head may rotate."""
     head_dim = _head_dim(facts)
     rotary_dim = facts.get("rope.dimension_count", head_dim)
     fields = _grouped({**facts, "rope.dimension_count": head_dim})
@@ -191,15 +191,15 @@ def _gemma(facts, names):
 
 
 def _later_gemma(name, every, window=None, attention_cap=None, logit_cap=None):
-    """Return the function for the fields of a Gemma with windows, in all but each `every`-th layer.
+    """Return the function for the fields of a Gemma 2 or 3, see `Architecture`.
 
-    The arguments are the name of the architecture, and what llama.cpp takes if a file has no key
-    for it.
+    `every`: each `every`-th layer has no window. It and the later arguments are the values that
+    llama.cpp uses if a file has no key for them.
     """
 
     def fields(facts, names):
         head_dim, count = _head_dim(facts), facts["block_count"]
-        # As in llama.cpp, because files have no key for it.
+        # The query scale, as in llama.cpp: files have no key for it.
         is_largest = count == LARGEST_GEMMAS[name]
         scalar = facts["embedding_length"] / _num_heads(facts) if is_largest else head_dim
         pattern = facts.get("attention.sliding_window_pattern", every)

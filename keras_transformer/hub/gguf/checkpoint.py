@@ -1,4 +1,4 @@
-"""A GGUF file as a checkpoint in Hugging Face's layout, whose weights stay in the file."""
+"""A GGUF file as a checkpoint in Hugging Face's layout; the weights stay in the file."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ NAME = "model.gguf"
 def unpacked(path: str | os.PathLike) -> Iterator[Path]:
     """Yield a folder in Hugging Face's layout with the content of a GGUF file.
 
-    Its weights are a link to the file, from which they are read one by one. Errors of the body that
-    name the folder name the file and its keys instead.
+    Its weights are a link to the file, from which they are read one by one. In a ValueError of the
+    body, the folder and its fields are replaced by the file and its keys.
 
     Args:
         path: The file.
@@ -68,13 +68,14 @@ def _in_words_of(path, folder, keys, message):
 
 
 def open_tensors(path: Path) -> tuple[dict[str, Callable[[], np.ndarray]], int]:
-    """Return readers of the tensors by their names in Hugging Face's layout, and their size.
+    """Return functions that read the tensors, and the number of elements of all tensors.
 
     Args:
         path: The file.
 
     Returns:
-        The readers, which return float32, and the number of elements of all tensors.
+        A function for each tensor, by its name in Hugging Face's layout, that returns it in
+        float32; and the number of elements. Factors of rotary rates are left out of both.
     """
     file = GGUFFile(path)
     architecture = architecture_of(file)

@@ -19,13 +19,14 @@ MAGIC = b"GGUF"
 SUFFIX = ".gguf"
 ALIGNMENT = 32  # of the tensors' data, unless `general.alignment` has another number
 _VERSIONS = (2, 3)
-_NUMBERS = ("B", "b", "H", "h", "I", "i", "f", "?", None, None, "Q", "q", "d")  # by type
+# Codes of `struct` by GGUF's number of the type.
+_NUMBERS = ("B", "b", "H", "h", "I", "i", "f", "?", None, None, "Q", "q", "d")
 _TEXT, _ARRAY = 8, 9
 _MOST_AXES = 4  # as in llama.cpp
 
 
 def is_gguf(path: str | os.PathLike) -> bool:
-    """Return whether a path is that of a GGUF file, by its name."""
+    """Return whether a path ends with ".gguf" and is no folder."""
     return Path(path).suffix.lower() == SUFFIX and not Path(path).is_dir()
 
 
@@ -49,7 +50,7 @@ class StoredTensor:
     Args:
         shape: Shape of the values.
         kind: Type of the data, a `gguf.GGMLQuantizationType`.
-        start: Place of the first byte.
+        start: Offset of the first byte.
     """
 
     shape: tuple[int, ...]
@@ -58,7 +59,7 @@ class StoredTensor:
 
     @property
     def byte_shape(self) -> tuple[int, ...]:
-        """The shape of the data in bytes: the last axis is stored in blocks."""
+        """The shape of the stored bytes: blocks of the last axis have a fixed number of bytes."""
         block, size = library().GGML_QUANT_SIZES[self.kind]
         return (*self.shape[:-1], self.shape[-1] // block * size)
 
@@ -149,7 +150,7 @@ class GGUFFile:
 
 
 def _tensor(cursor, name):
-    """Return the next entry of the table of tensors; its start counts from the first tensor."""
+    """Return the next entry of the table of tensors; its `start` is relative to the first one's."""
     num_axes = cursor.number("I")
     if num_axes > _MOST_AXES:
         raise ValueError(f"{name:.100} has {num_axes} axes, more than {_MOST_AXES}")
@@ -167,7 +168,7 @@ def _tensor(cursor, name):
 
 
 def _is_readable(kind):
-    """Return whether `gguf` can dequantize a type, which an empty tensor shows."""
+    """Return whether `gguf` can dequantize a type, by trying a block of zeros."""
     _, size = library().GGML_QUANT_SIZES[kind]
     try:
         library().dequantize(np.zeros((1, size), "uint8"), kind)
@@ -177,27 +178,26 @@ def _is_readable(kind):
 
 
 class _Cursor:
-    """A place in the bytes of a file, from which values are read one after the other."""
+    """A position in the bytes of a file, from which values are read one after the other."""
 
     def __init__(self, data, place):
         self.data, self.place = data, place
 
     def number(self, kind):
-        """Return the next number, of a type of `struct`."""
+        """Return the next number, given its `struct` code."""
         (number,) = struct.unpack_from(f"<{kind}", self.data, self.place)
         self.place += struct.calcsize(f"<{kind}")
-        # The shortest decimal number of a float32: 1e-05, not 9.999999747378752e-06.
+        # A float32 becomes its shortest decimal number: 1e-05, not 9.999999747378752e-06.
         return float(str(np.float32(number))) if kind == "f" else number
 
     def text(self):
-        """Return the next text."""
         size = self.number("Q")
         self._require(size)
         self.place += size
         return str(self.data[self.place - size : self.place], "utf-8")
 
     def value(self, kind):
-        """Return the next value of metadata, of a type of GGUF."""
+        """Return the next value of metadata, given GGUF's number of its type."""
         if kind == _TEXT:
             return self.text()
         if kind == _ARRAY:
@@ -206,7 +206,7 @@ class _Cursor:
 
     def _array(self, kind, count):
         if kind == _TEXT:
-            self._require(8 * count)  # before memory is taken: each text has a length of 8 bytes
+            self._require(8 * count)  # a lower bound: each text begins with 8 bytes of length
             return [self.text() for _ in range(count)]
         code = _number_type(kind)
         size = struct.calcsize(f"<{code}") * count

@@ -1,7 +1,7 @@
 """The metadata of a GGUF file as a `config.json` and a `generation_config.json`.
 
 Each key is read, harmless, or refused if its value changes results. Keys that `gguf` knows and
-this file does not are refused: they belong to parts that the families do not have.
+that are not listed here are refused: they belong to parts that our families do not have.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from keras_transformer.hub.gguf.container import GGUFFile, library
 from keras_transformer.hub.gguf.rope_scaling import ROTARY, read_scaling
 from keras_transformer.system.foreign_fields import FieldTable
 
-# Keys of the architecture. The number of pieces is that of the embedding; the layout of tensors was
-# written by old versions of llama.cpp, always with the same meaning.
+# Keys of the architecture. The vocabulary size is that of the embedding table. Old versions of
+# llama.cpp wrote a layout of tensors, which is always the same.
 _HARMLESS = ("vocab_size", "tensor_data_layout", "rope.scaling.finetuned")
 _REFUSED: dict[str, tuple[Any, ...]] = {
     "attention.causal": (True,),
@@ -62,8 +62,8 @@ def architecture_of(file: GGUFFile) -> Architecture:
     """Return the architecture of a file, after checking the keys of its metadata.
 
     Raises:
-        ValueError: If it is not supported, a key is missing, or a key has a value that changes
-            results and is not supported.
+        ValueError: If it is not supported, a key or the token table is missing, or a key has a
+            value that changes results and is not supported.
     """
     name = file.facts.get("general.architecture")
     is_known = isinstance(name, str) and name in ARCHITECTURES
@@ -142,10 +142,12 @@ def config_of(file: GGUFFile, architecture: Architecture) -> dict[str, Any]:
 
 
 def _of_architecture(file):
-    """Return the keys of the architecture, without its name, and one number for all blocks.
+    """Return the metadata of the architecture, by keys without its name.
+
+    A list with a number for each block becomes this number.
 
     Raises:
-        ValueError: If the blocks differ.
+        ValueError: If the numbers differ.
     """
     prefix = f"{file.facts['general.architecture']}."
     facts = {x.removeprefix(prefix): y for x, y in file.facts.items() if x.startswith(prefix)}
@@ -158,7 +160,7 @@ def _of_architecture(file):
 
 
 def token_ids_of(file: GGUFFile) -> dict[str, Any]:
-    """Return the fields of special tokens; a file may have several tokens that end a text."""
+    """Return the fields of special tokens; `eos_token_id` is a list if several tokens are ends."""
     ids = {x: file.facts.get(f"tokenizer.ggml.{x}") for x in ("bos_token_id", *_ENDS)}
     ends = list(dict.fromkeys(ids[x] for x in _ENDS if ids[x] is not None))
     return dict(
@@ -169,7 +171,10 @@ def token_ids_of(file: GGUFFile) -> dict[str, Any]:
 
 
 def generation_of(file: GGUFFile) -> dict[str, Any]:
-    """Return the `generation_config.json` of a file: its end tokens, and its authors' search."""
+    """Return the `generation_config.json` of a file: its end tokens, and its authors' search.
+
+    Without a temperature above 0, only a repetition penalty remains of the search.
+    """
     values = {name: file.facts.get(f"{_SEARCH}{key}") for key, name in SAMPLING.items()}
     search = {name: value for name, value in values.items() if value is not None}
     if search.get("temperature"):

@@ -14,7 +14,7 @@ from keras_transformer.layers.rotary import rates
 
 _PREFIX = "rope.scaling."
 _BETAS = ("beta_fast", "beta_slow")
-ROTARY = (  # keys that `read_scaling` and `config_of` read
+ROTARY = (  # keys that an architecture with rotary positions may have
     "rope.freq_base",
     "rope.dimension_count",
     *(f"{_PREFIX}{x}" for x in ("type", "factor", "attn_factor", "original_context_length")),
@@ -25,13 +25,13 @@ FACTORS, SHORT, LONG = (
 )
 _KINDS = ("none", "linear", "yarn", "longrope")
 _USUAL = dict(low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=8192)
-_TOLERANCE = 1e-6  # of factors in float32
+_TOLERANCE = 1e-6  # relative, of factors in float32
 
 
 def read_scaling(
     file: GGUFFile, facts: Mapping[str, Any], config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the fields of a `config.json` that scale rotary positions; {} if nothing does.
+    """Return the fields of a `config.json` that scale rotary positions; {} without scaling.
 
     Args:
         file: The file.
@@ -73,7 +73,7 @@ def read_scaling(
 
 
 def _sharpening(longest, original):
-    """Return the factor of sine and cosine of "longrope" if the file has none."""
+    """Return the default factor of sine and cosine of "longrope"."""
     growth = longest / original
     return math.sqrt(1 + math.log(growth) / math.log(original)) if growth > 1 else 1.0
 
@@ -82,7 +82,7 @@ def _divided(factors, config):
     """Return the scaling that divides the rates by these factors.
 
     It is that of Llama 3.1 if its parameters can be found. Else it is "longrope" with the same
-    factors for all lengths, with which a chat reads every prompt from its start.
+    factors for all lengths.
     """
     head_dim, theta = config["head_dim"], config["rope_theta"]
     if len(factors) == head_dim // 2:
@@ -96,11 +96,11 @@ def _divided(factors, config):
 
 
 def _candidates(factors: Sequence[float], head_dim: int, theta: float) -> Iterator[dict[str, Any]]:
-    """Yield scalings of "llama3" that may have these factors: the usual one, and the one that fits.
+    """Yield scalings of "llama3" that may have these factors: the usual one, then a fitted one.
 
-    Between the kept and the slowed rates, s = (1 / f - 1 / F) / (1 - 1 / F) is a linear function of
-    the rate, (L * rate / (2 * pi) - low) / (high - low). Only two of L, low and high matter, so
-    low is 1, as in all published models.
+    With factors f and their maximum F, s = (1 / f - 1 / F) / (1 - 1 / F) is 1 for high rates, 0 for
+    low rates, and between them (L * rate / (2 * pi) - low) / (high - low), with L the original
+    length. This line determines only two of L, low and high, so low is 1, as in Llama 3.1.
     """
     largest = max(factors)
     kind = dict(rope_type="llama3", factor=float(largest))

@@ -19,15 +19,16 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 
 
 def token_facts(tokenizer: TextTokenizer, config: Any) -> dict[str, Any]:
-    """Return the keys of a tokenizer and of the special tokens of a model.
+    """Return the metadata of a tokenizer and of the special tokens of a model.
 
     Args:
         tokenizer: The tokenizer.
         config: The model's config; ids without a piece become unused tokens.
 
     Raises:
-        ValueError: If the tokenizer is not byte-level, or splits texts by another rule than those
-            in `tokens.RULES`.
+        ValueError: If the tokenizer is not byte-level, splits texts by another rule than those in
+            `tokens.RULES`, or adds other special tokens than BOS and EOS; or there are more than
+            three EOS ids.
     """
     spec = json.loads(tokenizer.content)
     name = _rule_of(spec)
@@ -50,7 +51,7 @@ def token_facts(tokenizer: TextTokenizer, config: Any) -> dict[str, Any]:
 
 
 def _rule_of(spec):
-    """Return the name of the rule by which a byte-level tokenizer splits texts."""
+    """Return the name in `RULES` of the rule by which a byte-level tokenizer splits texts."""
     before, model = spec.get("pre_tokenizer") or {}, spec["model"]
     steps = before.get("pretokenizers") or [before]
     is_byte_level = model.get("type") == "BPE" and steps[-1].get("type") == "ByteLevel"
@@ -63,13 +64,13 @@ def _rule_of(spec):
 
 
 def _form(rule):
-    """Return what matters of a rule, in plain values."""
+    """Return the parts of a rule that change results, as plain values to compare."""
     steps = [{x: y for x, y in step.items() if x != "trim_offsets"} for step in rule.steps]
     return steps, rule.whole, rule.normalizer
 
 
 def _frame(tokenizer, config):
-    """Return whether texts begin with BOS and end with EOS."""
+    """Return the keys that say whether texts begin with BOS and end with EOS."""
     (ids,) = tokenizer.encode([""])
     frames = {
         (): (False, False),

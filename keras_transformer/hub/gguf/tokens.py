@@ -1,6 +1,6 @@
 """The tokenizer of a GGUF file as a `tokenizer.json` and a `tokenizer_config.json`.
 
-Two kinds are read: byte-level byte pairs ("gpt2"), with a rule that splits texts by name, and
+Two kinds are read: byte-level byte pairs ("gpt2"), whose file names a rule that splits texts, and
 SentencePiece's byte pairs ("llama"), whose merges follow from the scores of the pieces.
 """
 
@@ -17,7 +17,7 @@ from keras_transformer.system.foreign_fields import FieldTable
 
 PREFIX = "tokenizer.ggml."
 SPACE = "▁"
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # types of tokens
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # GGUF's types of tokens
 _LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -35,19 +35,19 @@ _BYTES = dict(type="ByteLevel", add_prefix_space=False, trim_offsets=True, use_r
 
 
 def _split(pattern):
-    """Return the splitting of texts by a regular expression, before bytes become characters."""
+    """Return the steps that split texts by a regular expression, and then encode bytes."""
     split = dict(type="Split", pattern={"Regex": pattern}, behavior="Isolated", invert=False)
     return [split, _BYTES | dict(use_regex=False)]
 
 
 @dataclass(frozen=True)
 class SplitRule:
-    """Rules of a byte-level tokenizer for splitting texts, as its authors published them.
+    """A rule by which byte-level tokenizers split texts, as their authors published it.
 
     Args:
         steps: Steps of the `pre_tokenizer` of its `tokenizer.json`.
-        whole: Whether a word that is a piece is this piece, whatever the merges are.
-        add_bos: Whether texts begin with BOS, unless the file says.
+        whole: Whether a word that is a piece becomes this piece, without merges.
+        add_bos: Whether texts begin with BOS if the file does not say.
         normalizer: Its `normalizer`, or None.
     """
 
@@ -149,7 +149,7 @@ def tokenizer_of(file: GGUFFile) -> tuple[dict[str, Any], dict[str, Any]]:
 
 _ALWAYS = ("bos", "eos", "eot", "eom")
 _SPECIAL = (*_ALWAYS, "unknown", "padding")
-# Other special tokens of a Phi-3 swallow the spaces after them; llama.cpp has the same rule.
+# All other special tokens of a Phi-3 remove the spaces after them, as in llama.cpp.
 _PHI3_PLAIN = ("<unk>", "<s>", "<|endoftext|>")
 
 
@@ -170,16 +170,16 @@ def _tokens_of(facts, path):
 
 
 def _special(facts, tokens, types):
-    """Return the ids of tokens that the metadata name.
+    """Return the ids of tokens that the metadata name as special.
 
-    A pad token or an unknown token that is an ordinary piece, such as "!", is not among them.
+    A pad token or an unknown token that is an ordinary piece, such as "!", is left out.
     """
     ids = {x: facts[f"{x}_token_id"] for x in _SPECIAL if facts.get(f"{x}_token_id") is not None}
     return {i for x, i in ids.items() if x in _ALWAYS or types[i] != NORMAL}
 
 
 def _added(i, token, special, strips):
-    """Return an entry of `added_tokens`; one that `strips` swallows the spaces after it."""
+    """Return an entry of `added_tokens`; with `strips`, a special one removes spaces after it."""
     return dict(
         id=i,
         content=token,
@@ -192,7 +192,7 @@ def _added(i, token, special, strips):
 
 
 def _framing(before, after):
-    """Return the `post_processor` that adds BOS or EOS to each text; None if there is neither."""
+    """Return the `post_processor` that adds BOS and EOS to each text; None if there is neither."""
     if not before and not after:
         return None
 
@@ -208,7 +208,7 @@ def _framing(before, after):
 
 
 def _model(tokens, merges, **options):
-    """Return the `model` of byte pairs."""
+    """Return the `model` of a `tokenizer.json` with byte pairs."""
     empty = dict.fromkeys(
         ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
     )
@@ -240,7 +240,8 @@ def _byte_level(file, facts, tokens, types):
 def _sentence_pieces(file, facts, tokens, types):
     """Return the parts of a SentencePiece tokenizer, and that its texts begin with BOS.
 
-    Each text, and each part of it between special tokens, begins with a space, as in llama.cpp.
+    Unless `add_space_prefix` is false, each text, and each part of it between special tokens,
+    begins with a space, as in llama.cpp.
     """
     scores = facts.get("scores") or []
     are_numbers = len(scores) == len(tokens) and all(map(is_number, scores))
@@ -278,7 +279,7 @@ def _sentence_pieces(file, facts, tokens, types):
 def _merges(
     tokens: Sequence[str], types: Sequence[int], scores: Sequence[float]
 ) -> Iterator[list[str]]:
-    """Yield the pairs of pieces that are merged, the first ones first.
+    """Yield the pairs of pieces that are merged, in the order of their priority.
 
     SentencePiece merges the pair whose result has the highest score, so each division of a piece
     into two other pieces is a merge.

@@ -1,4 +1,4 @@
-"""Writing of a language model with its tokenizer as a GGUF file, which llama.cpp runs."""
+"""Writer of GGUF files, which llama.cpp runs: a language model with its tokenizer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from keras_transformer.search import Generation
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 QUANTIZATIONS = ("F16", "Q8_0", "F32")
-WRITTEN = ("llama", "smollm3", "qwen2", "qwen3", "gpt2")  # those with byte-level tokenizers
+WRITTEN = ("llama", "smollm3", "qwen2", "qwen3", "gpt2")  # architectures with byte-level tokenizers
 _FILE_TYPES = {"F32": 0, "F16": 1, "Q8_0": 7}  # of llama.cpp
 _ALWAYS_F32 = ("position_embd.weight",)
 _MOST_F16 = 65504.0
@@ -45,14 +45,16 @@ def write_gguf(
         weights: Its weights in float32, by Keras path.
         tokenizer: Its tokenizer.
         template: Source of its chat template; None: it has none.
-        search: Its default search, of which options of sampling are written; None: none.
+        search: Its default search, of which temperature, `top_k`, `top_p`, `min_p` and the
+            repetition penalty are written; None: nothing is.
         name: Its name.
         quantization: Type of the matrices, one of `QUANTIZATIONS`; a matrix whose rows are not
-            blocks of 32 numbers has F16 in place of Q8_0. Vectors have F32.
+            blocks of 32 numbers has F16 in place of Q8_0. Vectors and learned positions have F32.
 
     Raises:
         ImportError: If the package `gguf` is missing.
-        ValueError: If a file cannot hold the model or its tokenizer; gives the reason.
+        ValueError: If `quantization` is unknown, or a GGUF file cannot hold the model or its
+            tokenizer; gives the reason.
     """
     require(quantization in QUANTIZATIONS, "quantization", quantization, f"one of {QUANTIZATIONS}")
     theirs, tensors = parts_of(config, weights)
@@ -89,7 +91,7 @@ def write_gguf(
 
 
 def _of_rotary(theirs):
-    """Return keys of heads and positions, the factors of rates, and the heads by layer."""
+    """Return keys of heads and positions, tensors of rotary factors, and head counts by layer."""
     head_dim, count = theirs["head_dim"], theirs["num_key_value_heads"]
     keys, factors = write_scaling(theirs, head_dim)
     keys |= {
@@ -131,7 +133,7 @@ def _add(writer, key, value):
 
 
 def _add_tensor(writer, name, value, quantization):
-    """Add a tensor in the type that it has with a quantization."""
+    """Add a tensor in the type that `write_gguf` documents for a quantization."""
     value = np.ascontiguousarray(value, "float32")
     if value.ndim < 2 or name in _ALWAYS_F32:
         quantization = "F32"

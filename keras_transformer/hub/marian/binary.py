@@ -27,7 +27,7 @@ _DTYPES = {
     **{_UNSIGNED + size: np.dtype(f"<u{size}") for size in (1, 2, 4, 8)},
 }
 INTGEMM8 = 0x10001
-# Marian's number of the type and that of Bergamot, the fork of Firefox; 16 bits differ in size.
+# Types of matrices in whole numbers, by Marian's number and by that of Bergamot, Firefox's fork.
 _INTEGERS = {0x10001: "<i1", 0x4101: "<i1", 0x10002: "<i2", 0x4102: "<i2"}
 _IN_ONE_LAYOUT = 0x1F800  # bits of types with the layout of one kind of processor
 _ACTIVATIONS = "_QuantMultA"  # end of the names of the scales of 8-bit activations ("alphas")
@@ -45,7 +45,7 @@ class BinaryFile(ModelFile):
 
 
 def is_binary(path: str | os.PathLike) -> bool:
-    """Return whether a file ends and begins as a binary model does."""
+    """Return whether a file's name ends with ".bin" and its content begins with `VERSION`."""
     path = Path(path)
     if path.suffix != SUFFIX or not path.is_file():
         return False
@@ -56,16 +56,16 @@ def is_binary(path: str | os.PathLike) -> bool:
 def read_binary(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """Return the arrays of a `.bin` file by name; matrices of 8 or 16 bits become float32.
 
-    A warning gives their number: they have one scale for a whole matrix, ours one for each column,
-    so a later rounding to int8 is another one. Scales of activations, with which Firefox's models
-    are made faster, are left out.
+    A warning gives the number of these matrices. In the file a matrix has one scale, with our
+    "int8" one for each output: saving in "int8" rounds them again. Scales of activations, as in
+    Firefox's models, are left out.
 
     Args:
         path: The file.
 
     Raises:
-        ValueError: If the file is truncated, damaged, not of Marian, or has a type of numbers that
-            is not supported.
+        ValueError: If the file is truncated, damaged or not of Marian, or a number in it is NaN,
+            infinite or of a type that is not supported.
     """
     path = Path(path)
     refuse_pointer(path)
@@ -121,7 +121,7 @@ def write_binary(
 
 
 class _Bytes:
-    """The bytes of a file, read from the beginning on; an error names the file if it ends early."""
+    """The bytes of a file, read in order; reading beyond the end raises ValueError."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -152,7 +152,7 @@ class _Bytes:
 
 
 def _array(path, name, kind, shape, content):
-    """Return one array; its content may be longer, up to the next multiple of 256 bytes."""
+    """Return one array; `content` may be longer, as it is padded to a multiple of 256 bytes."""
     if kind not in _DTYPES and kind not in _INTEGERS:
         advice = ": it is for one kind of processor; convert the model with --gemm-type intgemm8"
         raise ValueError(
@@ -171,7 +171,7 @@ def _array(path, name, kind, shape, content):
         array = values.reshape(shape)
     else:
         scale = content[count * dtype.itemsize : needed].view("<f4")
-        # Matrices are transposed, but for tables of tokens.
+        # Matrices are transposed, except token tables.
         is_table = "Wemb" in name
         array = values.reshape(shape if is_table else shape[::-1])
         array = (array if is_table else array.T).astype("float32") / scale

@@ -1,4 +1,4 @@
-"""Import of Marian's models: weights, tokenizer and search as ours."""
+"""Import of Marian's models: weights, tokenizer, search and shortlist."""
 
 from __future__ import annotations
 
@@ -31,11 +31,14 @@ from keras_transformer.weights.sizes import sized_by
 
 DECODER = "decoder.yml"
 DECODERS = (DECODER, "config.yml")
-NEVER = -1e4  # bias of a piece that is never generated; float16 has it
+NEVER = -1e4  # bias of a piece that is never generated, in the range of float16
 
 
 def is_marian(source: str | os.PathLike) -> bool:
-    """Return whether a path is that of a model of Marian, or of a folder with one."""
+    """Return whether a path is that of a model of Marian, by its name or content.
+
+    A folder must have such a file, or options of a decoder, and no `config.json`.
+    """
     path = Path(source)
     if path.is_dir():
         return not (path / "config.json").is_file() and bool(_decoders(path) or _models(path))
@@ -76,9 +79,9 @@ class MarianModel:
     def read(cls, path: str | os.PathLike) -> MarianModel:
         """Open a model, without reading its weights.
 
-        The options of its decoder are in `NAME.npz.decoder.yml`, `decoder.yml` or `config.yml`
-        beside it. Without them, the vocabularies are `source.spm` and `target.spm`, or the one
-        file that ends with `.spm`, and the search has Marian's defaults.
+        The options of its decoder are in the first of `NAME.npz.decoder.yml`, `decoder.yml` and
+        `config.yml` that exists beside it. Without them, the vocabularies are `source.spm` and
+        `target.spm`, or the only `.spm` file, and the search has Marian's defaults.
 
         Raises:
             FileNotFoundError: If a file is missing.
@@ -137,7 +140,7 @@ class MarianModel:
         return search | ({"shortlist": True} if self.decoder.get("shortlist") else {})
 
     def shortlist(self, tokenizer: Tokenizer) -> Shortlist | None:
-        """Read the shortlist that the options of the decoder name; None: they name none.
+        """Read the shortlist that the options of the decoder name; None if they name none.
 
         Args:
             tokenizer: The tokenizer of the model.
@@ -154,14 +157,14 @@ class MarianModel:
         path = _beside(self.where, name)
         if not path.is_file():
             raise FileNotFoundError(f"there is no shortlist {path}, which {self.where} names")
-        # Of a text: frequent pieces, candidates and a probability; of a binary file: true or false.
+        # After a text file follow numbers for `read_shortlist`, after a binary one true or false.
         numbers = [x for x in rest if type(x) in (int, float)]
         options = dict(zip(("frequent", "per_piece", "least"), numbers, strict=False))
         sizes = None if self.is_ours else self._options["dim-vocabs"]
         return read_shortlist(path, tokenizer, sizes=sizes, **options)
 
     def model(self, dtype: Any = None) -> keras.Model:
-        """Read the weights.
+        """Return the model with its weights.
 
         Args:
             dtype: Keras dtype policy, such as "bfloat16". None: the global one.
@@ -195,7 +198,7 @@ class MarianModel:
         return OURS in self.file.specials
 
     def restored(self, dtype: Any = None) -> tuple[keras.Model, Tokenizer, dict[str, Any]]:
-        """Return what `export.marian` wrote: the model, bit for bit, its tokenizer, other facts.
+        """Return what `export.marian` wrote: the model, bit for bit, its tokenizer, and `facts_of`.
 
         Args:
             dtype: See `model`.
@@ -226,7 +229,7 @@ class MarianModel:
             )
         if missing := sorted(needed - names):
             raise ValueError(f"{path} lacks the weights {', '.join(missing[:5])}")
-        kept = {f"{OUTPUT}_b"}  # unused with output-omit-bias
+        kept = {f"{OUTPUT}_b"}  # accepted, though unused, with output-omit-bias
         others = sorted(x for x in names - needed - kept if not x.endswith(UNUSED))
         if others:
             raise ValueError(f"{path} has weights that the model lacks: {', '.join(others[:5])}")
@@ -238,13 +241,14 @@ class MarianModel:
             raise ValueError(f"{self.file.path} does not fit its options: {error}") from error
 
     def _without_projection(self, shape):
-        """Return the weights of an output projection that changes nothing."""
+        """Return an output projection that changes nothing: its matrix, or a bias of zeros."""
         return np.eye(*shape) if len(shape) == 2 else np.zeros(shape)
 
     def _array(self, name):
         """Return an array, with a row for each piece that our vocabulary adds.
 
-        The last of these is padding. Its vector is zero, with which Marian's decoder begins.
+        Added rows are zeros, in a bias `NEVER`. The last one is padding: the decoder begins with
+        its zero vector, as Marian's does.
         """
         sizes = dict(zip(("encoder", "decoder"), self._options["dim-vocabs"], strict=True))
         added = {x: self.config.target_vocab_size - size for x, size in sizes.items()}
@@ -266,7 +270,7 @@ def read_models(source: str | os.PathLike) -> list[MarianModel]:
 
     Raises:
         FileNotFoundError: If a file is missing.
-        ValueError: If a file is broken, or a folder holds several models and no `decoder.yml`.
+        ValueError: If a file is broken, or a folder without decoder options holds several models.
     """
     path = Path(source)
     if not path.is_dir():
@@ -292,7 +296,10 @@ def _texts(options, name, where):
 
 
 def _beside(where, name):
-    """Return the path that a file of options means: a relative one, or one of another machine."""
+    """Return the path that an options file names, relative to it.
+
+    If there is no such file, it is the path of a file of that name beside the options.
+    """
     path = where.parent / name
     return path if path.is_file() else where.parent / Path(name).name
 

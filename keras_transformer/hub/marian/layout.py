@@ -1,4 +1,4 @@
-"""Places of our weights in Marian's files: names of arrays, and the factor of each."""
+"""Places of our weights in Marian's files: names of arrays, and factors of their values."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ class WeightPlace(NamedTuple):
 def layout(config: TransformerConfig, kind: str) -> Iterator[WeightPlace]:
     """Yield the places of all weights but the tables of positions.
 
-    The layers of `NEW` neither multiply embeddings by sqrt(D) nor have our epsilon. So the tokens'
-    table contains the product, which the last norm undoes for a tied output; and all values of the
-    residual stream are multiplied by a power of two, with which their epsilon is as small as ours.
+    The layers of `NEW` do not multiply embeddings by sqrt(D), so the token table contains the
+    product, and the last norm is divided by it for a tied output. Their epsilon is larger than
+    ours. So the residual stream is multiplied by a power of two, and the epsilon is in proportion
+    as small as ours, up to a factor of two.
 
     Args:
         config: The model's config.
@@ -76,7 +77,7 @@ def _factor(config, path):
         if path.startswith(last):
             return 1 / tokens if config.tie_output else 1.0
         return 1.0 if config.norm_first else stream
-    if "/block_" not in path:  # of the output
+    if "/block_" not in path:  # the output layer
         return 1.0
     if layer == "output":
         return stream

@@ -1,4 +1,4 @@
-"""Options of Marian and the config of our `Transformer`, in both directions."""
+"""Options of Marian's models and decoders, as our config and our search options."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from keras_transformer.hub.families.fields import Field, complete, count, flag, 
 from keras_transformer.system.extras import missing
 from keras_transformer.system.foreign_fields import FieldTable
 
-ACTIVATIONS = {"relu": "relu", "swish": "silu", "gelu": "gelu"}  # theirs -> ours
+ACTIVATIONS = {"relu": "relu", "swish": "silu", "gelu": "gelu"}  # Marian's name -> ours
 EPSILON = 1e-6  # of the layer norms
 ATTENTION, RECURRENT = "self-attention", "rnn"  # values of transformer-decoder-autoreg
-# With which values a recurrence is an SSRU and nothing else.
+# Values of other options with which a recurrence is a plain SSRU.
 _SSRU = {
     "dec-cell": ("ssru",),
     "transformer-rnn-projection": (False,),
@@ -116,31 +116,31 @@ _REFUSED_IN_SEARCH: dict[str, tuple[Any, ...]] = {
 
 
 def read_yaml(text: bytes, where: str | os.PathLike) -> dict[str, Any]:
-    """Return the options in a text in YAML.
+    """Return the options in a YAML text.
 
     Args:
         text: The text.
-        where: Its place, for messages.
+        where: Its file, for messages.
 
     Raises:
         ImportError: If PyYAML is missing.
-        ValueError: If the text is no mapping in YAML.
+        ValueError: If the text is not a YAML mapping.
     """
     values = _loaded(text, where, "CSafeLoader", "SafeLoader")
-    # Its type, not itself: what aliases repeat would be too long to print.
+    # Messages show the type only: with YAML's aliases, a short text can have a huge value.
     kind = type(values).__name__
     require(isinstance(values, dict), f"the content of {where}", kind, "a mapping")
     return {str(name): value for name, value in values.items()}
 
 
 def read_pieces(path: Path) -> dict[str, int]:
-    """Return the vocabulary in a file in YAML, of which JSON is a part: ids by piece.
+    """Return the vocabulary in a YAML or JSON file: ids by piece.
 
     Raises:
         ImportError: If PyYAML is missing.
-        ValueError: If the file is no mapping of pieces to ids.
+        ValueError: If the file is not a mapping of pieces to ids.
     """
-    # All values are texts in a base loader: in others, the pieces "no" and "1" would not be.
+    # A base loader reads all values as texts. Others would convert the pieces "no" and "1".
     values = _loaded(path.read_bytes(), path, "CBaseLoader", "BaseLoader")
     accepted = "a mapping of pieces to ids"
     kind = type(values).__name__
@@ -152,7 +152,7 @@ def read_pieces(path: Path) -> dict[str, int]:
 
 
 def _loaded(text, where, *loaders):
-    """Return the content of a text in YAML, read with the first of these loaders that exists."""
+    """Return the content of a YAML text, read with the first of these loaders that exists."""
     try:
         import yaml
     except ImportError as error:
@@ -178,7 +178,7 @@ def checked(options: Mapping[str, Any], path: str | os.PathLike) -> dict[str, An
         theirs = complete(options, _READ)
         if _norm_first(theirs):
             version = re.match(r"v1\.(\d+)\.", str(options.get("version", "")))
-            # Until then, self-attention had keys and values that were not normalized.
+            # Before 1.11, keys and values of self-attention were not normalized.
             accepted = "1.11 or later with transformer-preprocess n"
             is_new = version is None or int(version[1]) >= 11
             require(is_new, "version", options.get("version"), accepted)
@@ -212,8 +212,8 @@ def config_of(theirs: Mapping[str, Any], vocab_size: int, eos_id: int) -> Transf
 
     Args:
         theirs: Its options, see `checked`.
-        vocab_size: Number of pieces of source and target; the last is padding, with which the
-            decoder's input begins.
+        vocab_size: Number of pieces, equal for source and target; the last one is padding, which
+            also begins the decoder's input.
         eos_id: Id of EOS.
     """
     is_shared = theirs["tied-embeddings-all"] or theirs["tied-embeddings-src"]

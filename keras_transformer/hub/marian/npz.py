@@ -15,7 +15,7 @@ from keras_transformer.hub.tensors import check_finite
 from keras_transformer.system.git_lfs import refuse_pointer
 
 SUFFIX = ".npz"
-SPECIAL = "special:"  # names of arrays that Marian skips begin with it
+SPECIAL = "special:"  # prefix of the names of arrays that are not weights
 OPTIONS = f"{SPECIAL}model.yml"
 
 

@@ -23,11 +23,11 @@ from keras_transformer.hub.marian.npz import OPTIONS, SPECIAL
 from keras_transformer.layers.embedding import sinusoids
 
 _THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
-# Marian skips arrays whose names begin with "special:". These are our config, and the difference
-# between the bits of a weight and of what its array gives back.
+# Marian skips arrays whose names begin with "special:". `OURS` holds our config; `REST` and a path,
+# the difference in bits between a weight and what is computed back from Marian's array.
 OURS, REST = f"{SPECIAL}keras_transformer", f"{SPECIAL}keras_transformer/"
 TOKENIZER = "keras_transformer"  # folder of our tokenizer beside the model
-LENGTHS = 3  # Marian's max-length-factor: tokens of a translation for one of the source
+LENGTHS = 3  # Marian's max-length-factor: maximum target tokens per source token
 NEVER = -1e9  # output bias of tokens that are never generated
 _OUTPUT_BIAS = "decoder_ff_logit_out_b"
 
@@ -38,8 +38,8 @@ def kind_of(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> str
     """Return the kind of Marian's layers that can hold a model: `LEGACY` if possible, else `NEW`.
 
     The legacy layers have Marian's sinusoids, and begin each translation with a vector of zeros.
-    With pre-norm, they leave out a norm of the decoder's keys and values after the first position,
-    which a recurrence does not have.
+    With pre-norm, they normalize keys and values of the decoder's self-attention only at the first
+    position. So a pre-norm model needs the new layers, unless it has a recurrence instead.
     """
     is_legacy = not config.norm_first or config.decoder_recurrence is not None
     is_legacy &= (
@@ -52,7 +52,7 @@ def kind_of(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> str
 
 
 def options_of(config: TransformerConfig, kind: str = LEGACY) -> dict[str, Any]:
-    """Return Marian's options for a model of our sizes.
+    """Return Marian's options for a model with our config.
 
     Raises:
         ValueError: If Marian cannot hold a model with this config; the message names the field.
@@ -103,7 +103,7 @@ def arrays_of(
     Args:
         config: The model's config.
         weights: Its weights in float32, by Keras path.
-        facts: Further plain values to keep for `facts_of`.
+        facts: Further plain values to store in the file, for `facts_of`.
 
     Raises:
         ValueError: If Marian cannot hold the model; the message names the field of the config.
@@ -153,7 +153,7 @@ def restored(arrays: Mapping[str, np.ndarray]) -> tuple[TransformerConfig, Array
 
 
 def facts_of(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Return the facts that `arrays_of` kept, and the config."""
+    """Return the `facts` given to `arrays_of`, and "config", the config's plain values."""
     return json.loads(bytes(arrays[OURS]).rstrip(b"\0"))
 
 
@@ -186,10 +186,10 @@ def _tables_of(config: TransformerConfig) -> dict[str, str]:
 
 
 def _positions(config, weights):
-    """Return Marian's tables of positions.
+    """Return Marian's tables of positions, with a row for each token of the longest translation.
 
-    They are as long as the longest translation. Marian's decoder begins with zeros where ours has
-    the vector of BOS, so its first position has the sum of both.
+    Marian's decoder begins with zeros where ours has the vector of BOS. So this vector is added to
+    the decoder's first row.
     """
     rows, stream = LENGTHS * config.max_length, stream_factor(config, NEW)
     paths, tables = _tables_of(config), {}

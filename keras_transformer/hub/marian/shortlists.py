@@ -1,4 +1,4 @@
-"""Shortlists in Marian's two forms: the binary one, and lines of words with probabilities."""
+"""Shortlists in Marian's two formats: binary, and lines of pieces with probabilities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from keras_transformer.text import Tokenizer
 from keras_transformer.text.lexical_shortlist import NONE, Shortlist
 
 MAGIC = 0xF11A48D5013417F5
-_HEADER = struct.Struct("<6Q")  # magic, checksum, frequent, candidates, offsets, ids
+# Magic number and checksum, then numbers of frequent ids, candidates per source id at most,
+# offsets and ids.
+_HEADER = struct.Struct("<6Q")
 
 
 def read_shortlist(
@@ -29,9 +31,10 @@ def read_shortlist(
 ) -> Shortlist:
     """Read a shortlist of Marian, binary or text.
 
-    Marian's lists allow the first ids of the target vocabulary to every text. A binary file has
-    their number; for text, the arguments below have Marian's defaults. Marian also adds up to 7 ids
-    that make the number of ids a multiple of 8; ours does not.
+    Marian's lists allow the first ids of the target vocabulary for every source. A binary file
+    contains their number, so `frequent`, `per_piece` and `least` apply to text files only; their
+    defaults are Marian's. Marian adds up to 7 ids to make their number a multiple of 8; this
+    package does not.
 
     Args:
         path: The file: Marian's binary form, or lines of a target piece, a source piece and the
@@ -39,7 +42,7 @@ def read_shortlist(
         tokenizer: Tokenizer of the model, with Marian's ids.
         sizes: Marian's number of source and target pieces, if the tokenizer has more; None: those
             of the tokenizer.
-        frequent: Number of the first target ids that every source may use.
+        frequent: Number of first target ids that are allowed for every source.
         per_piece: Maximum number of candidates per source piece.
         least: Minimum probability of a candidate.
 
@@ -56,7 +59,7 @@ def read_shortlist(
         rows += [np.array([], "int32")] * (ours[0] - len(rows))
     else:
         rows = _text_rows(path, content, tokenizer, per_piece, least)
-    if tokenizer.shared:  # Marian then allows all pieces of the source
+    if tokenizer.shared:  # then Marian also allows each piece of the source
         rows = [[number, *(i for i in row if i != number)] for number, row in enumerate(rows)]
     candidates = np.full((ours[0], max(1, *map(len, rows))), NONE, "int32")
     for number, row in enumerate(rows):
@@ -68,8 +71,8 @@ def read_shortlist(
 def write_shortlist(path: str | os.PathLike, shortlist: Shortlist, tokenizer: Tokenizer) -> None:
     """Write a shortlist in Marian's binary form.
 
-    Marian can allow only the first ids of the vocabulary to every source. The frequent ids of ours
-    therefore become candidates of EOS, with which every source ends.
+    Marian allows only the first ids of the vocabulary for every source. Our frequent ids are any
+    ids, so they become candidates of EOS, which ends every source.
 
     Args:
         path: The file to write.
@@ -89,7 +92,7 @@ def write_shortlist(path: str | os.PathLike, shortlist: Shortlist, tokenizer: To
 
 
 def _checksum(content: bytes) -> int:
-    """Return Marian's hash of all whole words of 64 bits."""
+    """Return Marian's hash of all 64-bit words; up to 7 bytes at the end do not count."""
     seed, limit = 0, (1 << 64) - 1
     for (word,) in struct.iter_unpack("<Q", content[: len(content) // 8 * 8]):
         seed ^= (word + 0x9E3779B9 + (seed << 6) + (seed >> 2)) & limit

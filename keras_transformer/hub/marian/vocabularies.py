@@ -17,17 +17,17 @@ from keras_transformer.text.word_model import word_model
 
 SPM = ".spm"
 LISTS = (".yml", ".yaml", ".json")
-_LONGEST = 2_000  # bytes of a piece in a list, at most
+_LONGEST = 2_000  # maximum bytes per piece in a list
 PAIR = ("source.spm", "target.spm")
 # Pieces of bytes that are control characters, which Marian never generates.
 _CONTROL = re.compile(r"<0x[01][0-9A-F]>")
 
 
 def tokenizer_of(paths: Sequence[Path], sizes: Sequence[int], where: Path) -> MarianTokenizer:
-    """Return the tokenizer of a model, with padding as the last piece of both languages.
+    """Return the tokenizer of a model, with padding as the last piece of both sides.
 
-    A list in YAML comes with the SentencePiece models `source.spm` and `target.spm` in its folder.
-    Without them its pieces are words: texts are split at spaces, as in Marian.
+    A list (YAML or JSON) has the pieces of `source.spm` or `target.spm` in its folder. Without this
+    SentencePiece model, they are words: texts are split at spaces, as in Marian.
 
     Args:
         paths: The vocabularies of source and target, which may be the same file.
@@ -68,7 +68,7 @@ def suppressed(tokenizer: MarianTokenizer) -> set[int]:
 
 
 def model_pieces(model: bytes, path: Path) -> list[str]:
-    """Return the pieces of a SentencePiece model by the names that `tokenizer_of` gives them.
+    """Return the pieces of a SentencePiece model, with the names that `tokenizer_of` gives them.
 
     Args:
         model: The serialized model.
@@ -115,6 +115,10 @@ def _pieces(model, path):
 
 
 def _with_names(pieces, path):
-    """Return pieces in which padding has another name, as the padding of our models is new."""
+    """Return the pieces; one named like our padding, which is added, gets another name.
+
+    Raises:
+        ValueError: If a piece occurs twice.
+    """
     require(len({*pieces}) == len(pieces), f"the pieces in {path}", len(pieces), "different ones")
     return [f"<unused{PAD}>" if piece == PAD else piece for piece in pieces]

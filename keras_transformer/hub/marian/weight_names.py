@@ -24,13 +24,13 @@ def rules_of(
     projection: bool = True,
     output_transposed: bool = True,
 ) -> list[Rule]:
-    """Return the rules of a model.
+    """Return the rules of all weights of a model in Marian's legacy layers.
 
     Args:
         config: Our config.
         tied_layers: For each block of the decoder, the number from 1 of the block that has its
             weights. (): each has its own.
-        projection: Whether attention has an output projection.
+        projection: Whether attention has an output projection (W_o).
         output_transposed: Whether an untied output has the shape (V, D); older files have (D, V).
     """
     rules = []
