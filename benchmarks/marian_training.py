@@ -84,6 +84,7 @@ def marian(room: Path, corpus: Any, tokenizer: Any, config: Any, epochs: int) ->
 
     config = dataclasses.replace(config, norm_first=False)
     room.mkdir(parents=True, exist_ok=True)
+    room = room.resolve()  # Marian runs in it
     files = {name: room / name for name in ("source", "target", "pieces.yml", "model.npz")}
     pieces = tokenizer.pieces_of("target")
     marian_program.write_vocabulary(files["pieces.yml"], pieces)

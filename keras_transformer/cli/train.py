@@ -97,7 +97,8 @@ def train(
         Path | None,
         typer.Option(
             help="A saved or imported translator to train further. Its weights, vocabulary and "
-            "sizes replace the recipe's; of the recipe's model options only dropout is used."
+            "sizes replace the recipe's; of the recipe's model options, dropout, layer_drop and "
+            "guided_alignment are used."
         ),
     ] = None,
     changes: Annotated[

@@ -38,15 +38,15 @@ def align_tokens(
         counterpart.
 
     Raises:
-        ValueError: If no pair has tokens on both sides, the numbers of sources and targets differ,
-            or `learn_from` is below 1.
+        ValueError: If none of the pairs to learn from has tokens on both sides, the numbers of
+            sources and targets differ, or `learn_from` is below 1.
     """
     accepted = f"{len(sources)} sequences, one per source"
     require(len(targets) == len(sources), "targets", f"{len(targets)} sequences", accepted)
     require_whole("learn_from", learn_from, 1)
-    filled = any(len(x) and len(y) for x, y in zip(sources, targets, strict=True))
-    require(filled, "sources", f"{len(sources)} sequences", "token ids, with targets")
     learned = sources[:learn_from], targets[:learn_from]
+    filled = any(len(x) and len(y) for x, y in zip(*learned, strict=True))
+    require(filled, "sources", f"{len(learned[0])} sequences", "token ids, with targets")
     forward, backward = _Probabilities(*learned), _Probabilities(*learned[::-1])
     alignments: list[np.ndarray] = []
     for first in range(0, len(sources), _CHUNK):

@@ -1,4 +1,4 @@
-"""Layers whose matrix is kept in blocks of 4 or 8 bits, and never in floats; see `block_format`."""
+"""Layers that store their matrix in blocks of 4 or 8 bits; see `block_format`."""
 
 from __future__ import annotations
 

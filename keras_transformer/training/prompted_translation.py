@@ -69,8 +69,8 @@ def train(
     same command again to resume from the last checkpoint; SIGTERM and Ctrl-C save one.
 
     Args:
-        train_files: Training text: a .tsv, .tmx or .jsonl file, or two text files, source and
-            target, each with --train.
+        train_files: Training text: a .tsv, .tmx, .jsonl or .parquet file, or two text files,
+            source and target, each with --train.
         validation_files: Validation text, likewise, whose loss is measured after each epoch.
         test_files: Test text, likewise, whose translations are measured at the end.
         corpus: grammar, the built-in one, in place of the files.

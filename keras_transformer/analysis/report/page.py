@@ -169,7 +169,7 @@ def _shown(sentence: Sentence) -> dict[str, Any]:
     if not math.isnan(sentence.confidence):
         scores.append(f"confidence {math.exp(sentence.confidence):.2f}")
     if not math.isnan(sentence.reference_confidence):
-        scores[-1] += f" (of the reference {math.exp(sentence.reference_confidence):.2f})"
+        scores.append(f"confidence in the reference {math.exp(sentence.reference_confidence):.2f}")
     if sentence.quality is not None and not math.isnan(sentence.quality):
         scores.append(f"estimated quality {sentence.quality:.2f}")
     reference, translation = differences(sentence.reference, sentence.translation)
