@@ -87,7 +87,8 @@ def test_a_report_by_hand():
         "Pearson correlation",
         "Lost numbers: 1 (100.0%)",
         "Untranslated: 0 (0.0%)",
-        "chrF 50.0 · BLEU 30.0 · confidence 0.37 · confidence in the reference 0.14 · estimated quality 0.25",
+        "chrF 50.0 · BLEU 30.0 · confidence 0.37 · confidence in the reference 0.14"
+        " · estimated quality 0.25",
         "ein <del>Hund 7</del>",
         "ein <ins>Hut</ins>",
         "--w:.50",
