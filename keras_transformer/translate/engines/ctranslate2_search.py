@@ -90,7 +90,7 @@ class RowSearch:
         if self.search.beam_size == 1:
             self._greedy(rows)
             return
-        if self.search.scoring == "marian":  # CTranslate2 keeps all places of the beam
+        if self.search.scoring == "marian":  # its beam shrinks, that of CTranslate2 does not
             return
         # A beam search needs a free step between the prefix and the EOS at the limit.
         rows = [row for row in rows if row.limit > len(row.prefix) + 1]
@@ -118,7 +118,7 @@ class RowSearch:
         return self.engine.log_probabilities(rows, targets, self.tokens_per_batch)
 
     def _greedy(self, rows):
-        """Set `found` of each row by greedy search; texts that are too long are cut."""
+        """Set `found` of each row by greedy search; translations are cut at their limit."""
         cut = []
         for batch in self._batches(rows):
             longest = max(1, max(row.limit for row in batch) - self.search.forced_eos)
