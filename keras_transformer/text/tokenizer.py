@@ -244,8 +244,7 @@ class Tokenizer(abc.ABC):
 
     def skipped_ids(self) -> set[int]:
         """Return the special ids, which decoding leaves out."""
-        ids = {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
-        return {i for i in ids if i is not None}
+        return {self.pad_id, self.bos_id, self.eos_id}
 
     def pieces_of(self, language: str) -> list[str]:
         """Return the vocabulary of "source" or "target" in the order of its ids.

@@ -1,4 +1,4 @@
-"""Search with protected spans: a number replaces each in the source, and is replaced by it after."""
+"""Search with protected spans: numbers replace them in the source, and they return afterwards."""
 
 from __future__ import annotations
 

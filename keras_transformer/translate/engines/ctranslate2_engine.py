@@ -130,7 +130,7 @@ class CTranslate2Engine:
         return results
 
     def _with_numbers(self, tokenizer, request, search, numbers):
-        """Return the hypotheses of each text; the Keras model finds those that would lack a number."""
+        """Return the hypotheses of each text; those without its numbers, from the Keras model."""
         results = self.search(tokenizer, request, search)
         count = search.num_hypotheses or 1
         lacking = [
