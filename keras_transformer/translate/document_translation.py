@@ -25,12 +25,12 @@ def translate_documents(
 
     The model translates a sentence and its context as one text; the last sentence of that
     translation is the result. If source and translation have different numbers of sentences, the
-    sentence is translated again without context. A language model whose prompt has `with_context`
-    is asked for the translation of the sentence alone.
+    sentence is translated again without context. The prompt of a language model asks for the
+    translation of the last sentence alone.
 
     Args:
-        translator: A translator that was trained with `context_sentences`, or such a language
-            model.
+        translator: A translator that was trained with `context_sentences`, or a language model
+            whose prompt has `with_context`.
         texts: Sentences in their order; an empty one ends a document.
         context_sentences: Maximum number of earlier sentences in the context, at least 1; best
             is the number that the model was trained with. Fewer are read if the text would be

@@ -22,7 +22,7 @@ from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.translate.translator import Translator
 
 LEAST_PAIRS = 100  # with fewer pairs, the curve would depend on chance
-POOL = 10  # sentences per point of the curve, so that no single sentence sets an end of it
+POOL = 10  # minimum sentences per point of the curve, so that no single one sets an end of it
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The engine "ctranslate2": CTranslate2 computes, and the results are those of our own search."""
+"""The engine "ctranslate2": CTranslate2 computes what the engine "keras" would return."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAME = "ctranslate2"
 
 
 class CTranslate2Engine:
-    """An engine that computes with CTranslate2 and returns the hypotheses of our own search.
+    """An engine that computes with CTranslate2 and returns the hypotheses of `KerasEngine`.
 
     The model is converted once, see `ctranslate2_cache`. The Keras model is loaded only if it is
     needed: as the attribute `model`, for attention weights; for the few texts whose hypotheses

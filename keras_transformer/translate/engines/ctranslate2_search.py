@@ -1,4 +1,4 @@
-"""Greedy and beam search with CTranslate2 that return the hypotheses of our own search."""
+"""Greedy and beam search with CTranslate2 that return the hypotheses of `KerasEngine`."""
 
 from __future__ import annotations
 

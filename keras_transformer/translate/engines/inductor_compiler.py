@@ -1,4 +1,4 @@
-"""The compilation of a search by PyTorch, in a process of its own.
+"""The compilation of a search by PyTorch, in a child process.
 
 `python -m keras_transformer.translate.engines.inductor_compiler` reads a request as a line of JSON,
 compiles the search into a cache folder and answers; see `system.child`. It is a separate process

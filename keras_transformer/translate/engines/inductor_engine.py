@@ -1,4 +1,4 @@
-"""The engine "inductor": our own search, compiled to C++ by PyTorch's compiler."""
+"""The engine "inductor": the search of the engine "keras", compiled to C++ by PyTorch."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from keras_transformer.translate.terminology import search_with_terms
 
 
 class KerasEngine:
-    """The default engine: our own search with the Keras model on the active backend.
+    """The default engine: the search in `decoding` with the Keras model on the active backend.
 
     It accepts all search options, constraints and prefixes; the engines of CTranslate2 and of
     exported translators accept fewer.
