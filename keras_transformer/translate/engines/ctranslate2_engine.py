@@ -1,4 +1,4 @@
-"""The engine "ctranslate2": CTranslate2 computes what the engine "keras" would return."""
+"""The engine "ctranslate2": the hypotheses of the engine "keras", computed by CTranslate2."""
 
 from __future__ import annotations
 
