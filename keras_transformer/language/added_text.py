@@ -77,7 +77,7 @@ class Pieces:
         self._tokenizer, self._stop = tokenizer, stop or Stops()
         self.length, self.whole, self.stopped = 0, 0, False
         self._settled = 0  # number of final characters, which no further token changes
-        self._matched: list[int] = []  # see `Stops.search`, after these characters
+        self._matched: list[int] = []  # of `Stops.search`, after the final characters
         # The last part of the text; then numbers of characters: those returned so far, and those up
         # to the end of the text or the beginning of a stop text.
         self._known, self._given, self._end = "", 0, 0

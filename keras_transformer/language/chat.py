@@ -65,7 +65,7 @@ class Chat:
             self._slots = Slots(writer.model, num_slots=1)
         config = writer.model.config
         self.ends: tuple[int, ...] = config.eos_ids
-        # The first special token that the template writes after a reply ends the turn.
+        # The first added token that the template writes after a reply ends the turn.
         self._tokenizer = writer.tokenizer.with_control_tokens(template.source)
         text = template.after_reply(self._tokenizer.special_names)
         (after,) = self._tokenizer.encode([text], framed=False)

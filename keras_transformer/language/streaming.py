@@ -44,7 +44,7 @@ def streamed_tokens(
     draws = uniforms([[seed, 0]], search.max_new_tokens)
     most = room(search, prompt, model.config.max_length)
     state, ids = None, list(prompt)
-    for i in range(most - search.forced_eos):  # the EOS is not yielded
+    for i in range(most - search.forced_eos):  # a forced EOS is not yielded
         logits, state = _next_logits(model, runner, prompt, ids, state, most)
         seen = np.zeros((1, model.config.vocab_size), bool)
         seen[0, ids] = True

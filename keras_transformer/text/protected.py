@@ -20,7 +20,7 @@ _WORDS = "|".join(
         # Domains and file names, such as keras.io and notes.txt.
         rf"(?<![\w.-])(?:\w[\w-]++\.)++[a-z][a-z0-9]{{1,4}}+(?![\w'’])(?:/{_ADDRESS})?",
         r"\$?\{{1,2}[^{}\s]{0,80}+\}{1,2}",  # {name}, {{name}}, ${name}
-        r"(?<![\w%])%(?:\(\w{1,80}+\)|\d\$)?[-+#]?\d{0,3}+(?:\.\d)?[sdifgxu@](?!\w)",  # printf
+        r"(?<![\w%])%(?:\(\w{1,80}+\)|\d\$)?[-+#]?\d{0,3}+(?:\.\d)?[sdifgxu@](?!\w)",  # %s, %2d
         r"(?<![\w+])\+\d(?:[ ./-]?\(?\d\)?){2,20}+(?!\w)",  # telephone numbers
     )
 )

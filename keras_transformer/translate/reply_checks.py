@@ -49,7 +49,10 @@ def checked_replies(
 
 
 def _checked(tokenizer, text, reply):
-    """Return a reply up to its first stop text, and its fault; None if it has none."""
+    """Return a reply, cut before its first stop text, and its fault, None if it has none.
+
+    A reply that begins with a stop text is returned whole.
+    """
     if not text.strip():
         return reply, None
     if not reply.strip():

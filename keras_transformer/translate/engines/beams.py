@@ -74,7 +74,7 @@ class BeamEnd:
 
         Args:
             paths: All beams that finished, and the unfinished beams at that length.
-            forced: Only at `last`: the unfinished beams again, with `forced_eos` each with EOS.
+            forced: Only at `last`: the unfinished beams again; with `forced_eos`, each ends in EOS.
         """
         length = self.next
         ended = sorted((x for x in paths if x.ended), key=lambda x: (len(x.ids), -x.total))

@@ -200,8 +200,8 @@ class RowSearch:
     def _shown(self, rows, length):
         """Return the beams that finish up to a length, and the unfinished ones at this length."""
         options = dict(
-            length_penalty=PLAIN,  # other than 0, so that the search does not end early
-            patience=length + 1,  # nor when `patience * beam_size` hypotheses have finished
+            length_penalty=PLAIN,  # with 0, the search would end early
+            patience=length + 1,  # it ends when `patience * beam_size` hypotheses have finished
             num_hypotheses=self.search.beam_size * (length + 1),
         )
         results = self.engine.beams(rows, self.search.beam_size, length, **options)

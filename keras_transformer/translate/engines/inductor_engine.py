@@ -70,8 +70,8 @@ class _Ahead(Runner):
         super().__init__()
         self._packages, self._folder = packages(model, folder), folder
         self._choosing = threading.Lock()
-        self._first: tuple[Hashable, bool] | None = None  # the search, and whether with a prefix
-        self._find: Callable | None = None  # its compiled form
+        self._first: tuple[Hashable, bool] | None = None  # the search, and whether it has a prefix
+        self._find: Callable | None = None  # the compiled search
         self._thread: threading.Thread | None = None
 
     def wait(self) -> None:
