@@ -14,7 +14,7 @@ from keras_transformer.translate.engines.beams import Beam, BeamEnd
 NEVER = -1e9  # CTranslate2 gives this total or less to beams that do not exist
 PLAIN = 1e-9  # a length penalty so small that CTranslate2's scores are the totals
 MARGIN = 2  # tokens beyond the expected length: competing beams usually end within them
-STEP = 4  # searched lengths are multiples of it, so that similar texts share batches
+STEP = 4  # the first length of a search is a multiple of it, so that similar texts share batches
 
 
 @dataclass(eq=False)

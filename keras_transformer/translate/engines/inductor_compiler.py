@@ -138,7 +138,7 @@ def compile_elsewhere(
 
 
 def answer(request: dict[str, Any]) -> dict[str, str | None]:
-    """Compile the search of a request of `compile_elsewhere`; return the error, or None."""
+    """Compile the search of a request of `compile_elsewhere`; return {"error": message or None}."""
     arguments = [x and np.array(x[1], x[0]) for x in request["arguments"]]
     try:
         model = keras.saving.load_model(request["model"], compile=False)
