@@ -38,10 +38,10 @@ def continuations(
 
 
 def context_of(tokenizer: TextTokenizer, prompt: Sequence[int]) -> list[int]:
-    """Return last ids of a prompt that suffice as context to decode further tokens.
+    """Return the last ids of a prompt, at most 64, that suffice to decode further tokens.
 
-    Without context, a tokenizer may leave out the space before a word. So the returned ids decode
-    to some text, and this text does not begin in the middle of a character.
+    Without preceding ids, a tokenizer may leave out the space before a word. So, if the prompt has
+    such ids, the text of the returned ids is not empty and begins with a whole character.
     """
     prompt, size = prompt[-_MOST:], _LEAST
     while size < len(prompt):
@@ -76,14 +76,15 @@ class Pieces:
     ):
         self._tokenizer, self._stop = tokenizer, stop or Stops()
         self.length, self.whole, self.stopped = 0, 0, False
-        self._settled = 0  # number of characters that no further token changes
-        self._matched: list[int] = []  # see `Stops.search`, after these characters
-        # The last part of the text, the number of characters returned, and the end of the reply.
+        self._settled = 0  # number of final characters, which no further token changes
+        self._matched: list[int] = []  # of `Stops.search`, after the final characters
+        # The last part of the text; then numbers of characters: those returned so far, and those up
+        # to the end of the text or the beginning of a stop text.
         self._known, self._given, self._end = "", 0, 0
         self._settle(prompt)
 
     def _settle(self, ids):
-        """Settle the text so far; the last of these ids are the context of later tokens."""
+        """Mark the text so far as final, and keep the last ids as context of later tokens."""
         self.ids = context_of(self._tokenizer, ids)
         self._num_settled = len(self.ids)
         (self._before,) = self._tokenizer.decode([self.ids])

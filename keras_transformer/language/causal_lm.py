@@ -203,6 +203,9 @@ class CausalLM:
             parse_special: See `generate`.
             options: Options of `search.Generation`, such as `max_new_tokens=100` and
                 `temperature=None`, except those of beam search.
+
+        Raises:
+            TypeError, ValueError: See `generate`.
         """
         search = self.options(options, STREAM)
         stop = checked_texts(stop, "stop")
@@ -304,7 +307,7 @@ class CausalLM:
         """Load a saved language model, on any backend.
 
         Args:
-            folder: Folder that `save` wrote.
+            folder: Folder that `save` wrote, or a name, see `system.named_models`.
             precision: See `Translator.load`; None: as saved.
 
         Raises:
@@ -324,7 +327,8 @@ class CausalLM:
 
         Args:
             folder: Folder with `config.json`, weights and tokenizer files.
-            dtype: Keras dtype policy of the model; None: "float32".
+            dtype: Keras dtype policy of the model; None: "float32". If it would be slower than
+                float32 on this machine, float32 is used, with a warning.
 
         Raises:
             FileNotFoundError, ValueError: See `hub.hugging_face_checkpoint.read_model`; ValueError

@@ -65,7 +65,7 @@ class Chat:
             self._slots = Slots(writer.model, num_slots=1)
         config = writer.model.config
         self.ends: tuple[int, ...] = config.eos_ids
-        # The first special token that the template writes after a reply ends the turn.
+        # The first added token that the template writes after a reply ends the turn.
         self._tokenizer = writer.tokenizer.with_control_tokens(template.source)
         text = template.after_reply(self._tokenizer.special_names)
         (after,) = self._tokenizer.encode([text], framed=False)
@@ -78,8 +78,7 @@ class Chat:
         """Load a saved language model that has a chat template.
 
         Args:
-            folder: Folder that `CausalLM.save`, `keras-transformer import` or
-                `training.chat_tuning` wrote.
+            folder: See `CausalLM.load`.
             precision: See `Translator.load`; None: as saved.
 
         Raises:
@@ -161,8 +160,8 @@ class Chat:
         """Yield the tokens of a reply, with the cache of `_slots` if it can be used."""
         search = search or self._options({}, STREAM)
         slots, end = self._slots, len(ids) + search.max_new_tokens
-        # Slots may be shorter than the model's limit, or busy: a caller may have stopped reading
-        # another reply before its end.
+        # Slots may be shorter than the model's limit. Another reply may still run in them, if its
+        # caller has not read it to the end.
         end = min(end, self.writer.model.config.max_length)
         if slots is None or slots.running or end > slots.length:
             yield from self.writer.stream_ids(ids, search, seed, self.ends)

@@ -31,7 +31,8 @@ def encoded_answers(
         answers: One or more sequences of answers, each with one answer per prompt.
 
     Returns:
-        The ids of the prompts, and then those of each sequence of answers.
+        The ids of the prompts (for a language model, BOS in place of an empty list), and then those
+        of each sequence of answers.
     """
     prompts, sides = checked_texts(prompts, "prompts"), [checked_texts(x) for x in answers]
     if isinstance(tokenizer, TextTokenizer):
@@ -51,8 +52,6 @@ def encoded_answers(
 
 def reference_log_probabilities(model: keras.Model, batches: PreferenceBatches) -> np.ndarray:
     """Return the log-probability of both answers of each pair: (N, 2), float32.
-
-    They are meant for `batches.reference`.
 
     Args:
         model: The reference model, with logits over its vocabulary.

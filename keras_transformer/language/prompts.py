@@ -44,7 +44,7 @@ def left_padded(
 
 
 def room(search: Generation, prompt: Sequence[int], limit: int) -> int:
-    """Return the maximum number of new tokens after a prompt.
+    """Return the maximum number of new tokens after a prompt; 0 or less if it is too long.
 
     Args:
         search: Options of the search, of which `max_new_tokens` and `max_length` are limits.

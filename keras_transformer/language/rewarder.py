@@ -20,8 +20,9 @@ from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 
 
 class Rewarder:
-    """A scorer of answers or translations: a model that has learnt which ones people or a metric
-    prefer.
+    """A reward model with its tokenizer, which scores answers to prompts, or translations.
+
+    The model was trained on pairs, of which people or a metric preferred one.
 
     ```python
     rewarder = Rewarder.load("saved_models/reward")
@@ -80,7 +81,7 @@ class Rewarder:
         return scores.tolist()
 
     def best_of(self, prompts: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[str]:
-        """Return the answer with the highest score to each prompt (Stiennon et al. 2020).
+        """Return the answer to each prompt that has the highest score (Stiennon et al. 2020).
 
         Args:
             prompts: Prompts, or texts to translate.
@@ -113,7 +114,7 @@ class Rewarder:
         """Load a saved reward model, on any backend.
 
         Args:
-            folder: Folder that `save` wrote.
+            folder: Folder that `save` wrote, or a name, see `system.named_models`.
             precision: See `Translator.load`; None: as saved.
 
         Raises:

@@ -96,7 +96,8 @@ class SlotCaches:
 
         Returns:
             The chosen tokens (A,); their log-probabilities (A,) before any penalty or temperature;
-            and with `top` the highest log-probabilities (A, 20) and their tokens (A, 20).
+            and with `top` the 20 highest log-probabilities (A, 20) and their tokens (A, 20), fewer
+            if the vocabulary is smaller.
         """
         active = len(token_ids)
         rows = min(_round_up(active), self.rows)
@@ -163,7 +164,7 @@ def _number(number):
 
 
 def _view(places):
-    """Return the number of tokens to slice the caches to; None where a slice would be a copy."""
+    """Return the number of tokens to slice the caches to; None on backends that would copy them."""
     return places if IS_EAGER else None
 
 

@@ -20,7 +20,9 @@ from keras_transformer.search import Generation
 
 
 class Slots:
-    """Slots in which up to `num_slots` prompts are continued at once; they join and leave anytime.
+    """Slots in which up to `num_slots` prompts are continued at once.
+
+    Replies can begin and end at different times.
 
     Each reply has its own options and random numbers. Its tokens are equal to those of
     `CausalLM.generate` and `stream` for the same prompt, options and seed.
@@ -34,10 +36,10 @@ class Slots:
     ```
 
     A turn reads at most `chunk` tokens of prompts that have joined, then makes one token of each
-    running reply: while a long prompt is read, the other replies wait for one chunk per token at
-    most. The keys and values of finished replies stay cached until their slot is needed. If a
+    running reply: while a long prompt is read, each token of the other replies waits for one chunk
+    at most. The keys and values of finished replies stay cached until their slot is needed. If a
     prompt has a common prefix with the sequence of any slot, this prefix is not computed again. So
-    the next prompt of a chat costs only its new message:
+    of the next prompt of a chat, only the new message is computed:
 
     ```python
     slots = Slots(writer.model, num_slots=1)
@@ -53,10 +55,10 @@ class Slots:
     Args:
         model: The model. If its attention has windows, keys and values of all tokens are kept
             nevertheless; the windows are masks.
-        num_slots: Maximum number of replies at once.
+        num_slots: Maximum number of replies at once, at least 1.
         length: Maximum number of tokens of a prompt and its reply; None: the model's `max_length`,
             or less if its rotary rates depend on the length, see `models.continuation.longest`.
-        chunk: Maximum number of tokens of prompts that a turn reads.
+        chunk: Maximum number of tokens of prompts that a turn reads, at least 1.
 
     Raises:
         ValueError: If a number is out of range.
@@ -85,7 +87,7 @@ class Slots:
 
     @property
     def running(self) -> int:
-        """Number of replies that have not ended, from 0 to `num_slots`."""
+        """Number of replies that have joined and not ended, from 0 to `num_slots`."""
         return len(self._replies)
 
     def join(
@@ -101,9 +103,9 @@ class Slots:
 
         Args:
             prompt_ids: Token ids of the prompt; if empty, generation starts from BOS.
-            search: Options of the reply, with `beam_size=1`; None: the defaults.
-            seed: Seed of sampling, as in `CausalLM.stream`. `[seed, i]` gives what `generate`
-                returns for prompt i.
+            search: Options of the reply, with `beam_size=1`; None: those of `Generation`.
+            seed: Seed of sampling, as in `CausalLM.stream`. The seed `[seed, i]` gives the tokens
+                that `CausalLM.generate` gives prompt i with `seed`.
             end_ids: Tokens that end the reply; None: the model's EOS ids.
             top: Number of most probable tokens in each event, at most 20.
 
@@ -188,7 +190,7 @@ class Slots:
             self.leave(id)
 
     def _read(self):
-        """Read up to `chunk` tokens of the prompts that have joined; completed ones then run."""
+        """Read up to `chunk` tokens of joined prompts; a reply runs once its prompt is read."""
         left = self.chunk
         while self._joined and left:
             reply = self._joined[0]

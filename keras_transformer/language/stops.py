@@ -24,8 +24,8 @@ class Stops:
             part: The next part.
 
         Returns:
-            The index in `part` at which the first stop text begins, negative if it begins in an
-            earlier part, None if no stop text was found; and `matched` after this part.
+            The index in `part` at which the first stop text begins: negative if it begins in an
+            earlier part, None if no stop text was found. And `matched` for the next call.
         """
         begins, after = [], []
         pairs = zip(matched or [0] * len(self._texts), self._texts, strict=True)

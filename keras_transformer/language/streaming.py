@@ -29,22 +29,22 @@ def streamed_tokens(
     seed: int | None,
     ends: Collection[int],
 ) -> Iterator[int]:
-    """Yield the tokens that follow a prompt one by one; the function of a step is compiled once.
+    """Yield the tokens that follow a prompt, one by one.
 
     Args:
         model: The language model.
         runner: Runner that keeps the model's compiled functions.
         prompt: Token ids: at least one, and fewer than the model's `max_length`.
         search: Options of the search, with `beam_size=1`.
-        seed: Seed of sampling; None: a new one.
-        ends: Tokens that end the text; they are not yielded.
+        seed: Seed of sampling; None: a random one.
+        ends: Ids of the tokens that end the text; they are not yielded.
     """
     if seed is None:
         seed = int(np.random.default_rng().integers(1 << 31))
     draws = uniforms([[seed, 0]], search.max_new_tokens)
     most = room(search, prompt, model.config.max_length)
     state, ids = None, list(prompt)
-    for i in range(most - search.forced_eos):  # the EOS is not yielded
+    for i in range(most - search.forced_eos):  # a forced EOS is not yielded
         logits, state = _next_logits(model, runner, prompt, ids, state, most)
         seen = np.zeros((1, model.config.vocab_size), bool)
         seen[0, ids] = True

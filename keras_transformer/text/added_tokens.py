@@ -22,13 +22,15 @@ def with_added_tokens(
     """Return the content of a `tokenizer.json` with the tokens that the folder's options add.
 
     As in `transformers`, entries of `added_tokens_decoder` replace the same tokens of the
-    `tokenizer.json`. Named tokens, such as `pad_token`, are skipped if the vocabulary lacks them.
+    `tokenizer.json`. Named tokens, such as `pad_token`, are skipped if the vocabulary lacks them;
+    those of `extra_tokens` are added to it.
 
     Args:
         content: Contents of the `tokenizer.json`.
         options: Result of `options_of`.
         path: The file of the options, for messages.
-        override: Whether the flags of named tokens, such as `lstrip`, replace those of the content.
+        override: Whether flags that `options` gives a named token, such as `lstrip`, replace those
+            in `content`.
 
     Raises:
         ValueError: If a token has another id than in `added_tokens_decoder`, or is malformed.
@@ -83,8 +85,8 @@ def check_named_tokens(
     Args:
         content: Contents of the `tokenizer.json`.
         options: Result of `options_of`.
-        ends: Names of the two tokens that begin and end each text, such as "cls_token"; None: they
-            are not checked.
+        ends: Names of the two tokens that begin and end each text, such as "cls_token"; None:
+            nothing is checked.
         path: The file of the options, for messages.
 
     Raises:

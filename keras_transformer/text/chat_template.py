@@ -88,7 +88,7 @@ class ChatTemplate:
             The template; None if the folder has none.
 
         Raises:
-            ValueError: If a file is broken, or none of several templates is "default".
+            ValueError: If a file is broken, or a list of templates has none named "default".
         """
         folder = Path(folder)
         options, tokens = (
@@ -131,8 +131,8 @@ class ChatTemplate:
                 accepts) and `content`, a text. Other fields are passed to the template.
             add_generation_prompt: Whether the text ends with the tokens that begin a reply.
             special_names: `TextTokenizer.special_names` of the tokenizer that will encode the
-                text: they replace the template's special tokens, but not those in messages. None:
-                no replacement.
+                text: these names replace special tokens that the template writes, but not those
+                that messages spell. None: no replacement.
 
         Raises:
             ImportError: If jinja2 is not installed.

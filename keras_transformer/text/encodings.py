@@ -93,7 +93,7 @@ def cut(
         starts: Indices of some ids, such as the first ids of words.
 
     Returns:
-        The ids, and `starts`, in which indices of removed ids are replaced by `max_length`.
+        The remaining ids; and `starts`, in which the index of a removed id is `max_length`.
 
     Raises:
         ValueError: If `max_length` leaves no room for the special tokens.

@@ -23,12 +23,15 @@ _WORD = rf"[^\W{_UNSPACED}]"
 
 
 def is_unspaced(text: str) -> bool:
-    """Return whether a text begins with a letter of Korean or a script without spaces."""
+    """Return whether a text begins with a letter of a script without spaces, or of Korean."""
     return re.match(f"[{_UNSPACED}]", text) is not None
 
 
 def goes_on(text: str) -> bool:
-    """Return whether a text that follows a word directly continues this word."""
+    """Return whether a text that follows a word directly continues this word.
+
+    U+FFFD counts as a letter: an incomplete character of a byte-level vocabulary is decoded to it.
+    """
     return re.match(rf"{_WORD}|\ufffd", text) is not None
 
 
@@ -76,13 +79,15 @@ class Glossary:
     first counts; of those that begin together, the longest. The translation must contain one of the
     term's forms as whole words, with or without a capital first letter; once is enough, however
     often the term occurs. A word ends where no letter or digit follows; vowel signs of Indic
-    scripts do not count as letters.
+    scripts do not count as letters. In Korean and scripts without spaces, such as Chinese, a term
+    matches anywhere.
 
     Args:
         terms: For each source term, the accepted target terms (forms), such as inflections.
 
     Raises:
-        ValueError: If there are no terms, or a term or a form is empty.
+        ValueError: If there are no terms, a term or a form is empty or not a string, or forms are
+            not a list.
     """
 
     def __init__(self, terms: Mapping[str, Sequence[str]]):
@@ -154,7 +159,7 @@ class Glossary:
         return [(text, self._terms[term][0]) for term, text in spelled.items()]
 
     def _spelled_in(self, source):
-        """Return the spelling in a source of each of its terms, by the term's key, in order."""
+        """Return the terms that occur in a source: by key of `_terms`, the first spelling there."""
         spelled: dict[str, str] = {}
         for match in self._pattern.finditer(source):
             text = " ".join(match.group().split())

@@ -47,9 +47,9 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
     """Read the tokenizer that belongs to a `config.json`.
 
     Args:
-        folder: Folder with a SentencePiece model, which is preferred because the model was
-            trained with it, or a `tokenizer.json`; for BART also `vocab.json` and `merges.txt`. For
-            Marian, see `MarianTokenizer.read`.
+        folder: Folder with a SentencePiece model, or a `tokenizer.json`, which is read only if
+            there is no SentencePiece model. M2M-100 also needs `vocab.json`. For BART, see
+            `TextTokenizer.read`; for Marian, `MarianTokenizer.read`.
         config: Content of the model's `config.json`: its kind, its vocabulary size and, for some
             kinds, its special ids.
 

@@ -15,7 +15,7 @@ from keras_transformer.system.extras import missing
 from keras_transformer.text.languages import short_code
 
 LEAST_LETTERS = 15  # In shorter texts, names and numbers would decide about the language.
-LEAST_PROBABILITY = 0.03  # of the expected language
+LEAST_PROBABILITY = 0.03  # A text with less for its expected language is in another one.
 
 # Frequent languages of the web: most lines in a wrong language are in one of them.
 _WEB = (

@@ -36,8 +36,9 @@ class KerasHubTokenizer(Tokenizer):
         eos_id: Id that ends every sequence.
 
     Raises:
-        ValueError: If an id is neither given nor in the vocabulary, two of padding, BOS and EOS are
-            equal, or the two vocabularies have different ids for a special token.
+        ValueError: If an id other than `unk_id` is neither given nor in the vocabulary, an id is
+            negative, two of padding, BOS and EOS are equal, or the two vocabularies have different
+            ids for a special token that is not given.
     """
 
     def __init__(

@@ -16,8 +16,8 @@ def short_code(language: str) -> str:
         language: A model's code of the language.
 
     Returns:
-        The code, with two letters if there is one; for a variety, that of the macrolanguage ("ar"
-        for "arb_Arab"). `language` itself if it is not a language code.
+        The code: of two letters if the language has one; for a variety, that of the macrolanguage
+        ("ar" for "arb_Arab"). `language` itself if it is not a language code.
 
     Raises:
         ImportError: If `language` does not have two letters and langcodes is not installed.

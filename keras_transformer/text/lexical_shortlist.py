@@ -25,7 +25,7 @@ class Shortlist:
     """A restriction of the target vocabulary, by source text (Jean et al. 2015, section 3.2).
 
     In the search for a translation, only two kinds of target pieces are allowed: the candidates of
-    the source's pieces, and pieces that are frequent in all targets.
+    the source's pieces, and the most frequent pieces of the training targets.
 
     Args:
         candidates: Target ids for each of V source ids: (V, N), int32, padded with -1.
@@ -33,7 +33,7 @@ class Shortlist:
         tokenizer: Fingerprint of the tokenizer that the ids belong to.
 
     Raises:
-        ValueError: If an array has another shape.
+        ValueError: If an array has another number of axes, or is not of whole numbers.
     """
 
     candidates: np.ndarray

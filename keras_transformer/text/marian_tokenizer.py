@@ -33,8 +33,8 @@ class MarianTokenizer(Tokenizer):
 
     Args:
         source_model, target_model: Serialized SentencePiece models of the two languages.
-        vocabulary: Id of each piece; of the source if `target_vocabulary` is given.
-        target_vocabulary: Id of each piece of the target. None: one vocabulary for both languages.
+        vocabulary: Id of each piece of the source language.
+        target_vocabulary: Id of each piece of the target language. None: the same `vocabulary`.
         bos_id: Id that begins the decoder's input. None: the padding id.
 
     Attributes:
@@ -42,8 +42,9 @@ class MarianTokenizer(Tokenizer):
             (`pieces.cleaned`).
 
     Raises:
-        ValueError: If a model cannot be read, a vocabulary lacks a special piece, or its ids are
-            not 0, 1, 2, ..., each exactly once.
+        ValueError: If a model cannot be read, a vocabulary lacks a special piece, its ids are not
+            0, 1, 2, ..., each exactly once, or the vocabularies differ in the id of "<unk>" or
+            "</s>".
     """
 
     clean_up = False
@@ -157,8 +158,8 @@ class MarianTokenizer(Tokenizer):
         Args:
             folder: Folder with `source.spm`, `target.spm`, `vocab.json` and, if vocabularies are
                 separate, `target_vocab.json`.
-            shared: Whether both languages share one vocabulary. None: `tokenizer_config.json`
-                says so; without it, they do.
+            shared: Whether both languages share one vocabulary. None: the opposite of
+                `separate_vocabs` in `tokenizer_config.json`; True if that is missing.
             bos_id: Id that begins the decoder's input. None: the padding id.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Tokenizers of pretrained encoder-decoders: M2M-100, SMaLL-100, NLLB, mBART, T5, BART."""
+"""Tokenizers of pretrained encoder-decoders, such as M2M-100, SMaLL-100, NLLB, mBART, T5, BART."""
 
 from __future__ import annotations
 
@@ -34,11 +34,13 @@ class MultilingualTokenizer(Tokenizer):
         pieces: The vocabulary, with the method that splits texts into its pieces.
         style: One of `STYLES`, see above.
         pad_id, unk_id, bos_id, eos_id: Special ids; the decoder's input begins with `bos_id`.
-        content_size: Number of ids that are text; ids from this number on are special or unused.
+        content_size: First id of the special and unused ids at the end of the vocabulary, which
+            decoding leaves out.
         languages: Id of each language's token, by code; None for the styles "task" and "plain".
         tasks: Text before the source for each target language, for the style "task".
         first_id: Id of `<s>`, for the style "plain".
-        originals: Contents of the files that it was read from, by name; `save` writes them.
+        originals: Contents of the files that the tokenizer was read from, by name; `save` writes
+            them.
         model: The fields of the model's `config.json` that are needed to read these files.
 
     Attributes:

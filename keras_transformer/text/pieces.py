@@ -16,8 +16,8 @@ from keras_transformer.text.word_model import is_word_model
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's symbol for a space
 
 
-# Minimum number of texts per thread. Each call starts new threads; on a busy machine, this takes
-# milliseconds longer than the encoding of one text.
+# From this number of texts on, a call uses several threads. It starts new ones each time; on a busy
+# machine, this takes milliseconds, longer than the encoding of one text.
 THREADED = 1000
 USER_DEFINED = 4  # the type of user-defined symbols in a serialized SentencePiece model
 

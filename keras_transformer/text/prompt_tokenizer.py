@@ -16,7 +16,8 @@ from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import Frame, Tokenizer
 from keras_transformer.text.translation_prompt import TranslationPrompt, filled
 
-# Marks of the varying fields while a chat template is rendered, once for all texts.
+# Stand-ins for the fields that differ from text to text: a chat template is rendered once with
+# them, and they are replaced by the values of each text.
 _MARKS = {x: f"\ue000{x}\ue000" for x in ("text", "terms", "context")}
 _NO_ID = -1
 EXPORTS = "hugging-face or gguf"
@@ -25,8 +26,8 @@ EXPORTS = "hugging-face or gguf"
 class PromptTokenizer(Tokenizer):
     """The tokenizer of a translator that is a language model.
 
-    The ids of a source are those of the whole prompt, as in `transformers`, with the model's chat
-    template if the prompt is one for it. Text that spells a special token is encoded as plain text.
+    The ids of a source are those of its whole prompt; if `prompt.chat` is true, the model's chat
+    template renders it. Text that spells a special token is encoded as plain text.
 
     Args:
         texts: The model's tokenizer.
@@ -36,7 +37,8 @@ class PromptTokenizer(Tokenizer):
         eos_ids: Ids that end a text of the model.
 
     Attributes:
-        ends: Ids that end a translation, the one of a turn first.
+        ends: Ids that end a translation: those of `prompt.ends`, the token that ends a turn in the
+            chat template, and `eos_ids`.
 
     Raises:
         ValueError: If the prompt needs a chat template and there is none, or the tokenizer lacks a
@@ -44,7 +46,8 @@ class PromptTokenizer(Tokenizer):
     """
 
     shared = True
-    # The source is padded, and its ids may contain the model's padding, which may be its EOS.
+    # Sources are padded with -1, which is no token: prompts may contain the model's padding token,
+    # which may be its EOS.
     pad_id = bos_id = _NO_ID
     unk_id = None
 
@@ -85,7 +88,7 @@ class PromptTokenizer(Tokenizer):
 
     @property
     def has_context(self) -> bool:
-        """Whether the prompt has a place for the sentences before a text."""
+        """Whether the prompt has a template for a text with earlier sentences."""
         return self.prompt.variant(*self._chosen).with_context is not None
 
     @property
@@ -123,7 +126,10 @@ class PromptTokenizer(Tokenizer):
         return [x.strip() for x in self._texts.decode(ids)]
 
     def _prompts(self, items):
-        """Return the ids of the prompts of texts with their terms; of an empty text, the frame."""
+        """Return the ids of a prompt for each pair of a text and its terms.
+
+        For an empty text, these are the ids of `source_frame`.
+        """
         full = [i for i, (text, _) in enumerate(items) if text.strip()]
         rows = [self.source_frame.around([]) for _ in items]
         encoded = self._encoded([self._filled(*items[i]) for i in full])
@@ -132,7 +138,7 @@ class PromptTokenizer(Tokenizer):
         return rows
 
     def _filled(self, text, terms):
-        """Return the prompt of a text, with its terms or its context if there is a place."""
+        """Return the prompt of a text, with its terms or context if a template has them."""
         prompt = self.prompt.variant(*self._chosen)
         context, _, text = text.rpartition(SEPARATOR)
         values = dict(text=text.strip(), terms=prompt.lines(terms))
@@ -161,7 +167,7 @@ class PromptTokenizer(Tokenizer):
         return {}
 
     def _rendered(self, name):
-        """Return a template with the names of the languages, and marks for the other fields."""
+        """Return a template with the names of the languages, and `_MARKS` for the other fields."""
         prompt = self.prompt.variant(*self._chosen)
         content = filled(getattr(prompt, name), prompt.fields_of(*self._chosen) | _MARKS)
         names = self._encoder.special_names
@@ -172,13 +178,13 @@ class PromptTokenizer(Tokenizer):
 
     @functools.cached_property
     def _lead(self):
-        """The end of all prompts, from the last special token or field: a reply's ids follow it.
+        """The text from the last special token or field to the end, which is equal in all prompts.
 
-        Tokens depend on what precedes them: a space, a line break, or nothing.
+        A reply is encoded after it, because the ids of a text depend on the character before it.
         """
         form, fields = self._forms("template"), _MARKS.values()
         marks = pattern_of([*self._encoder.special_names.values(), *fields])
-        *_, last = marks.finditer(form)  # at least that of the text
+        *_, last = marks.finditer(form)  # each template has at least the field of the text
         return form[last.end() if last[0] in fields else last.start() :]
 
     def _encoded(self, prompts):
@@ -190,7 +196,7 @@ class PromptTokenizer(Tokenizer):
 
     @property
     def source_model(self) -> bytes:
-        """The model of SentencePiece that some exports need; ValueError: there is none."""
+        """Raise ValueError: there is no SentencePiece model, which some exports need."""
         raise ValueError(f"a language model is exported to {EXPORTS}")
 
     def pieces_of(self, language: str) -> list[str]:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-# Every pattern takes time in proportion to the text: repetitions are possessive or limited, and
-# none begins inside of what another one has read.
-_ADDRESS = r"[\w!#-;=?-~]*[\w/=&#%~+$-]"  # the rest of a URL, without the marks that follow it
+# The time of a pattern must not grow with the square of the text's length: most repetitions are
+# possessive or limited.
+_ADDRESS = r"[\w!#-;=?-~]*[\w/=&#%~+$-]"  # the rest of a URL, without punctuation at its end
 _EMOJI = "\U0001f000-\U0001faff\u2600-\u27bf"
 # Emoji, and tags other than those that glossaries and documents write into sources.
 _MARKUP = rf"(?!</?(?:term|is|sep)>)</?[A-Za-z][^<>]{{0,200}}+>|[{_EMOJI}][{_EMOJI}\u200d\ufe0f]*+"
@@ -20,8 +20,8 @@ _WORDS = "|".join(
         # Domains and file names, such as keras.io and notes.txt.
         rf"(?<![\w.-])(?:\w[\w-]++\.)++[a-z][a-z0-9]{{1,4}}+(?![\w'’])(?:/{_ADDRESS})?",
         r"\$?\{{1,2}[^{}\s]{0,80}+\}{1,2}",  # {name}, {{name}}, ${name}
-        r"(?<![\w%])%(?:\(\w{1,80}+\)|\d\$)?[-+#]?\d{0,3}+(?:\.\d)?[sdifgxu@](?!\w)",  # printf
-        r"(?<![\w+])\+\d(?:[ ./-]?\(?\d\)?){2,20}+(?!\w)",  # numbers of telephones
+        r"(?<![\w%])%(?:\(\w{1,80}+\)|\d\$)?[-+#]?\d{0,3}+(?:\.\d)?[sdifgxu@](?!\w)",  # %s, %2d
+        r"(?<![\w+])\+\d(?:[ ./-]?\(?\d\)?){2,20}+(?!\w)",  # telephone numbers
     )
 )
 _SPAN = re.compile(f"{_MARKUP}|{_WORDS}")
@@ -32,9 +32,9 @@ _NUMBER = re.compile(
     r"(?:\d{1,3}(?:[ \xa0\u202f]\d{3}){1,4}+|(?=\d[.,]?\d)\d++(?:[.,]\d++)*+)"
     r"(?!\w|:\d|\s?(?:[Hh]|Uhr|[ap]\.?m|o['’]clock)\b)"
 )
-_OPENING, _CLOSING = "([{\"'«„“¿¡-/", ".,;:!?…)]}\"'»”-/"  # marks without a space after, before
+_OPENING, _CLOSING = "([{\"'«„“¿¡-/", ".,;:!?…)]}\"'»”-/"  # no space follows; none precedes
 _GROUPED = re.compile(r"\d{1,3}(?:\D\d{3})+")
-# Numbers are words of any language, and the shorter they are, the more surely models copy them.
+# Numbers occur in all languages, and models copy short ones most reliably.
 PLACEHOLDERS = tuple(str(10 + (37 + 11 * i) % 90) for i in range(30))  # 47, 58, 69, 80 ...
 
 
@@ -58,8 +58,8 @@ class Masked(NamedTuple):
         """Return what a translation of `text` should contain.
 
         Returns:
-            The numbers of the text, placeholders among them, each in the forms that count as a
-            copy, and whether it follows an opening mark without a space.
+            For each number of the text, placeholders included: the tuple of spellings that count
+                as a copy, and whether the number directly follows an opening mark such as "(".
         """
         places = {(x,): self.text.index(x) for x in self.spans}
         places |= {_forms(x[0]): x.start() for x in _NUMBER.finditer(self.text)}
@@ -87,8 +87,8 @@ def masked(text: str, placeholders: Iterable[str], at_ends: bool = True) -> Mask
         text: The source.
         placeholders: Numbers that the text does not contain. If they are too few, the last spans
             stay.
-        at_ends: Whether tags and emoji at the ends are left out, and a text in capitals is
-            converted to lower case, except the first letters of sentences.
+        at_ends: Whether tags and emoji at the ends are left out, and a text of several words in
+            capitals is converted to lower case, except the first letters of sentences.
     """
     begin, end = _without_markup(text) if at_ends else (0, len(text))
     parts, last = "", begin
@@ -130,7 +130,7 @@ def is_copied(forms: tuple[str, ...], translation: str) -> bool:
 
 
 def _forms(number):
-    """Return a number, and the same with other marks of decimals and thousands."""
+    """Return a number, and its spellings with other separators of decimals or thousands."""
     if _GROUPED.fullmatch(number):
         others = [re.sub(r"\D", mark, number) for mark in (",", ".", " ", "")]
     else:

@@ -59,6 +59,9 @@ class ScriptFilter:
 
     Returns:
         The reason "script" if the pair is dropped, else None.
+
+    Raises:
+        ImportError: If an unlisted code does not have two letters and langcodes is not installed.
     """
 
     def __init__(self, source_language: str, target_language: str):

@@ -60,7 +60,8 @@ class SentencePieceTokenizer(Tokenizer):
             source model, see `train`; empty: one language, without a tag.
 
     Raises:
-        ValueError: If a model cannot be read, lacks a special piece or a tag, or `kind` is unknown.
+        ValueError: If a model cannot be read, lacks a special piece or a tag, the models have
+            different special ids, or `kind` is unknown.
     """
 
     def __init__(
@@ -212,8 +213,8 @@ class SentencePieceTokenizer(Tokenizer):
         """Encode source texts as ids, see `Tokenizer.encode_source`.
 
         Raises:
-            ValueError: If there are several target languages, `between` has chosen none, and a text
-                does not begin with a tag.
+            ValueError: If there are `target_languages`, `between` has chosen none, and a text
+                does not begin with a tag; see also `Tokenizer.encode_source`.
         """
         texts = checked_texts(texts)
         rows = super().encode_source(texts, sampling=sampling, seed=seed)

@@ -1,9 +1,8 @@
 """Subword regularization: random segmentations of a text, reproducible by seed.
 
-The sentencepiece library samples, too, but since 0.2.2 its generator is salted anew in each
-process: no seed reproduces its pieces, so a training run that resumes after a crash could not
-repeat its data. This module uses the same algorithms with the model's pieces and scores, and a
-generator that the caller seeds.
+The library sentencepiece samples, too, but since version 0.2.2 no seed reproduces its pieces in
+another process, so a training run that resumes after a crash could not repeat its data. This module
+uses the same algorithms, with the model's pieces and scores and a seeded generator of the caller.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class TextTokenizer:
             call them special.
 
     Attributes:
-        vocab_size: Number of pieces.
+        vocab_size: Number of pieces, added tokens included.
         added_ids: Ids of tokens that were added to the vocabulary, such as special tokens.
         special_names: For each special token, the text that `encode` encodes as this token. It is
             random in each process, so that no other text contains it.
@@ -95,7 +95,9 @@ class TextTokenizer:
             kind: "bytes": byte-pair encoding of bytes (Radford et al. 2019, section 2.2), which can
                 encode any text; "characters": one piece per character of the texts, without
                 regard to `vocab_size`; "wordpiece": BERT's pieces (Devlin et al. 2019, section 3).
-            vocab_size: Maximum number of pieces, from 1 to 1,000,000.
+            vocab_size: Maximum number of pieces, from 1 to 1,000,000. If it is too small for the
+                special tokens and the single bytes ("bytes": 257 in all) or characters
+                ("wordpiece"), the vocabulary has just these.
             lowercase: Whether "wordpiece" converts to lower case and removes accents.
 
         Raises:
@@ -109,14 +111,16 @@ class TextTokenizer:
         """Read a tokenizer from a folder in Hugging Face's layout, or one that `save` wrote.
 
         Args:
-            folder: Folder with `tokenizer.json`; or with `vocab.json` and `merges.txt` (GPT-2,
-                RoBERTa, Whisper), `vocab.txt` (BERT, ESM), `sentencepiece.bpe.model` (XLM-RoBERTa,
-                CamemBERT) or `spm.model` (DeBERTa).
+            folder: Folder with `tokenizer.json`; or with `vocab.json` and `merges.txt` (such as
+                GPT-2, RoBERTa, Whisper), `vocab.txt` (such as BERT, ESM), `sentencepiece.bpe.model`
+                (XLM-RoBERTa, CamemBERT) or `spm.model` (DeBERTa).
             kind: The `model_type` of the model. None: that of the folder's `config.json`.
 
         Raises:
-            FileNotFoundError: If the folder has none of these files.
-            ValueError: If a file cannot be read.
+            FileNotFoundError: If the folder has none of these files, or no `tokenizer.json`, which
+                its tokenizer class needs.
+            ValueError: If a file cannot be read, the files contradict each other, or the tokenizer
+                class or an option is not supported.
         """
         with readable(f"the tokenizer in {folder}"):
             return cls._read(Path(folder), kind)
@@ -214,6 +218,9 @@ class TextTokenizer:
             texts: The texts.
             places: Start and end of each word of each text, in characters.
             max_length: See `encode`. A word that is cut off gets the index `max_length`.
+
+        Returns:
+            For each text, its ids and the indices of its words; no indices if there are no ids.
         """
         encodings = encoded(self._encoder, checked_texts(texts), self.add_special_tokens)
         return [
@@ -242,8 +249,8 @@ class TextTokenizer:
             text, in characters, or (-1, -1) for ids of the first text and special tokens.
 
         Raises:
-            ValueError: If a pair is not two strings, or a first text leaves no room for a piece
-                of the second.
+            ValueError: If a pair is not two strings, or `max_length` leaves no room for a piece
+                after the special tokens and, with "only_second", the longest first text.
         """
         tokenizer = made(self._renamed)
         return encoded_pairs(tokenizer, pairs, max_length, strategy)
@@ -265,8 +272,8 @@ class TextTokenizer:
     def with_control_tokens(self, template: str) -> TextTokenizer:
         """Return a tokenizer for chats, which treats the template's added tokens as special.
 
-        These are the added tokens that occur in the template, such as "<tool_call>", as in
-        `transformers`. Some models do not call them special.
+        These are the added tokens that occur in the template, such as "<tool_call>", except white
+        space and tokens of letters and digits only. Some files do not call them special.
 
         Args:
             template: Source of the chat template.
@@ -282,7 +289,7 @@ class TextTokenizer:
         return self._tokenizer.get_vocab(with_added_tokens=True)
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 (hex) of the `tokenizer.json`, which determines all ids."""
+        """Return the SHA-256 (hex) of the `tokenizer.json`."""
         return hashlib.sha256(self.content).hexdigest()
 
     def save(self, folder: str | os.PathLike) -> None:

@@ -80,7 +80,8 @@ class Frame(NamedTuple):
 
         Args:
             ids: Ids of a text.
-            room: Maximum number of ids in total: the text is cut if it has more. None: no limit.
+            room: Maximum number of ids in total: the text is cut if it has more, but not the frame.
+                None: no limit.
         """
         if room is not None:
             ids = ids[: max(0, room - len(self.before) - len(self.after))]
@@ -98,7 +99,7 @@ class Tokenizer(abc.ABC):
         pad_id: Padding id. It and the ids below are the same for both languages.
         unk_id: Id of text that the vocabulary cannot spell; None if it can spell everything.
         bos_id: Id that begins the decoder's input.
-        eos_id: Id that ends every sequence.
+        eos_id: Id that ends a target. In a source, a language's id may follow it.
         source_languages, target_languages: Language codes that `between` accepts; empty: any.
         source_frame, target_frame: Special ids around the ids of a text.
     """
@@ -131,7 +132,7 @@ class Tokenizer(abc.ABC):
             target_language: Code in `target_languages`; None: not chosen.
 
         Raises:
-            ValueError: If a code is not in these; the message lists similar codes.
+            ValueError: If a code is not accepted; the message lists accepted ones that are similar.
         """
         for name, code in dict(source=source_language, target=target_language).items():
             known = getattr(self, f"{name}_languages")
@@ -151,24 +152,26 @@ class Tokenizer(abc.ABC):
         """Encode source texts as ids.
 
         Args:
-            texts: Any texts; an empty one, or one of spaces only, becomes `[eos_id]`.
-            sampling: Strength of subword regularization, from 0 (off) to 1.
+            texts: Any texts; of an empty one, or one of spaces only, the ids are those of
+                `source_frame`, mostly `[eos_id]`.
+            sampling: Strength of subword regularization, from 0 (off) to 1. Only
+                `SentencePieceTokenizer` and `WordTokenizer` accept more than 0.
             seed: Seed of the sampling, at least 0. The same seed and texts give the same ids in
                 every thread and process, independent of earlier calls. None: different ids in each
                 call.
 
         Returns:
-            One list per text: its ids and `eos_id`, without `bos_id`.
+            One list per text: its ids inside `source_frame`. `bos_id` is not added.
 
         Raises:
-            ValueError: If `texts` are not strings, or `sampling` or `seed` is out of range.
+            ValueError: If `texts` are not strings, or `sampling` or `seed` is not accepted.
         """
         return self._encode(self._source, *_checked(texts, sampling, seed))
 
     def encode_target(
         self, texts: Sequence[str], *, sampling: float = 0.0, seed: int | None = None
     ) -> list[list[int]]:
-        """Encode target texts as ids, like `encode_source`; `bos_id` is not added here either."""
+        """Encode target texts as ids inside `target_frame`; see `encode_source`."""
         return self._encode(self._target, *_checked(texts, sampling, seed))
 
     def decode_source(self, ids: Iterable[Sequence[int]]) -> list[str]:
@@ -198,10 +201,10 @@ class Tokenizer(abc.ABC):
             text: Any text.
 
         Returns:
-            Start and end of each id, without the ids of the frame. Neither decreases from one id to
-            the next. A span excludes white space at its ends; an id of white space only, or of no
-            character, has an empty span. If a character has several ids, such as its bytes, each
-            has its span.
+            Start and end of each id, without the ids of the frame. Starts never decrease from one
+            id to the next, nor do ends. A span excludes white space at its ends; an id of white
+            space only, or of no character, has an empty span. If a character has several ids, such
+            as its bytes, each has the span of the character.
 
         Raises:
             ValueError: If `text` is not a string.
@@ -241,8 +244,7 @@ class Tokenizer(abc.ABC):
 
     def skipped_ids(self) -> set[int]:
         """Return the special ids, which decoding leaves out."""
-        ids = {self.pad_id, self.unk_id, self.bos_id, self.eos_id}
-        return {i for i in ids if i is not None}
+        return {self.pad_id, self.bos_id, self.eos_id}
 
     def pieces_of(self, language: str) -> list[str]:
         """Return the vocabulary of "source" or "target" in the order of its ids.

@@ -22,7 +22,7 @@ from keras_transformer.text.tokenizer_options import (
 
 GENERIC = ("PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend")
 WORDS = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MPNetTokenizer")
-PAIRS = ("BartTokenizer", "RobertaTokenizer")  # byte pairs, texts between <s> and </s>
+PAIRS = ("BartTokenizer", "RobertaTokenizer")  # byte-pair encoding; <s> and </s> around each text
 BYTES = (*PAIRS, "GPT2Tokenizer", "Qwen2Tokenizer", "WhisperTokenizer")
 SPACES = ("CamembertTokenizer", "XLMRobertaTokenizer")
 ENCODERS = {  # class of the tokenizer by model type, if tokenizer_config.json names none
@@ -51,7 +51,7 @@ _SPACED_TABLE = table(("add_prefix_space",))
 _ALBERT_TABLE = table(("add_prefix_space", "do_lower_case", "keep_accents"))
 _DEBERTA_TABLE = table(("add_prefix_space", "do_lower_case"), {"split_by_punct": (False, None)})
 _LLAMA_TABLE = table(("add_prefix_space", "legacy"))
-# For these classes only special tokens are read from tokenizer_config.json, as in `transformers`.
+# For classes with this table, tokenizer_config.json sets only special tokens, as in `transformers`.
 _PLAIN_TABLE = table()
 
 
@@ -69,17 +69,18 @@ def class_of(
         kind: The `model_type` of the model.
 
     Raises:
-        ValueError: If the class is not supported; the message lists the supported ones.
+        ValueError: If the class is not supported; the message lists the supported ones. Also if
+            the tokenizer of an encoder truncates texts on the left.
     """
     name = options.get("tokenizer_class") or model.get("tokenizer_class")
     short = name.removesuffix("Fast") if isinstance(name, str) else name
     known = {*CLASSES, *(x.removesuffix("Fast") for x in GENERIC)}
     accepted = f"one of {sorted({*CLASSES, *GENERIC})}, or none"
     require(short is None or short in known, f"tokenizer_class in {path}", name, accepted)
-    if kind in ENCODERS:  # texts of other models are never cut
+    if kind in ENCODERS:  # only encoders cut texts
         side = options.get("truncation_side")
         require(side in ("right", None), f"truncation_side in {path}", side, "'right' or null")
-    if kind == "qwen2":  # many folders name a wrong class
+    if kind == "qwen2":  # many checkpoints of this type name a wrong class
         return USUAL[kind]
     if kind in AS_IT_IS or (name is not None and short not in CLASSES):
         return None

@@ -14,9 +14,10 @@ from keras_transformer.system.foreign_fields import FieldTable
 CONFIG, TOKENS, ADDED = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
 NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 LISTS = ("extra_special_tokens", "additional_special_tokens")  # the first non-empty list counts
-# Fields without effect here: paths and programs; sides and lengths of padding and truncation, which
-# we choose ourselves; fields that only the decoding of `transformers` or other tokenizers read;
-# prompts of Whisper, which the transcriber writes.
+# Fields that every tokenizer accepts. Most are ignored: paths and programs; sides and lengths of
+# padding and truncation, which are set elsewhere; fields that only the decoding of `transformers`
+# reads; prompts of Whisper, which the transcriber writes. Encoders and translators check
+# `truncation_side`; translators also read `clean_up_tokenization_spaces`.
 HARMLESS = (
     "add_bos_token", "add_eos_token", "auto_map", "backend", "chat_control_tokens",
     "clean_up_tokenization_spaces",
@@ -29,7 +30,7 @@ HARMLESS = (
     "spaces_between_special_tokens", "special_tokens_map_file", "split_special_tokens", "stride",
     "task", "tokenizer_file", "trim_offsets", "truncation_side", "truncation_strategy", "unk_id",
     "use_fast", "use_default_system_prompt", "verbose", "vocab_file", "vocab_type", "merges_file",
-    # Fields of some classes, whose tables list them as read; for other classes without effect:
+    # Fields that the tables of some classes list as read; other classes ignore them:
     "add_prefix_space", "do_lower_case", "keep_accents", "legacy", "split_by_punct",
     "strip_accents", "tokenize_chinese_chars",
 )  # fmt: skip
@@ -45,7 +46,7 @@ def table(
     refused: Mapping[str, tuple[Any, ...]] | None = None,
     harmless: tuple[str, ...] = (),
 ) -> FieldTable:
-    """Return the table of fields for a kind of tokenizer: those of all kinds, and its own.
+    """Return the table of fields for a kind of tokenizer: fields of all kinds, and its own.
 
     Args:
         read: Its own fields that are read.
@@ -122,7 +123,7 @@ def without_own_tokens(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def extra_tokens(options: Mapping[str, Any]) -> list[Any]:
-    """Return the special tokens whose names are not in `NAMED`, and those in `LISTS`."""
+    """Return the special tokens whose names are not in `NAMED`, and the first list of `LISTS`."""
     usual = without_own_tokens(options)
     extra = [token for name, token in options.items() if name not in usual]
     lists = [_listed(options, name) for name in LISTS]

@@ -19,7 +19,7 @@ FOLDER = Path(__file__).with_name("prompts")
 FIELDS = ("source", "target", "source_code", "target_code", "text", "terms", "context")
 _FIELD = re.compile(r"\{(\w+)\}")
 _TEMPLATES = ("template", "with_terms", "with_context")
-# As `generate` of `transformers` with the options of these models.
+# Defaults that search as `generate` of `transformers` does by default: greedily.
 SEARCH = dict(beam_size=1, length_penalty=1.0, scoring="transformers", forced_eos=False)
 NAMES = tomllib.loads(Path(__file__).with_name("language_names.toml").read_text("utf-8"))
 
@@ -29,31 +29,32 @@ class TranslationPrompt:
     """A prompt that asks a language model for a translation.
 
     A template is a text with fields: `{source}` and `{target}`, the names of the languages,
-    `{source_code}` and `{target_code}`, their codes, `{text}`, the text to translate, `{terms}`
-    and `{context}`.
+    `{source_code}` and `{target_code}`, their codes, `{text}`, the text to translate, `{terms}`,
+    lines of terms and their translations, and `{context}`, the preceding sentences, one per line.
 
     Args:
         template: The template.
         with_terms: Template for a text with terms of a glossary; None: the prompt has no place for
             terms.
         term: A line of `{terms}`, with the fields `{term}` and `{form}`.
-        with_context: Template for a text after other sentences; None: it has no place for them.
+        with_context: Template for a text with its context; None: the prompt has no place for it.
         chat: Whether a template is the content of the user's message in the model's chat template;
-            else it is the whole prompt, before which the tokenizer adds BOS.
+            else it is the whole prompt, to which the tokenizer adds its special tokens (BOS).
         ends: Tokens that end a translation, besides those of the model and its chat template.
-        stop: Texts that end a translation, unless the source contains them: what follows is taken
-            for an explanation.
+        stop: Texts that end a translation, unless the source contains them. Such a text and what
+            follows it are cut off.
         names: Set of the languages' names, "english" or "chinese".
         languages: Further names of languages by code, which take precedence.
-        variants: Other values of these fields for pairs with a language, by its code.
+        variants: By language code, other values of fields, for pairs with this source or target.
         source_language, target_language: Codes of the pair that is translated if none is chosen.
-        directions: Pairs that the model was trained in; empty: all of its languages.
-        search: Default search options of the translator, besides `SEARCH`.
-        published: Where its authors published the prompt.
+        directions: Pairs of language codes that the model was trained on; empty: any pair.
+        search: Default search options of the translator, which take precedence over `SEARCH`.
+        published: Address at which the model's authors published the prompt.
         checkpoints: Regular expression of the names of checkpoints that were trained with it.
 
     Raises:
-        ValueError: If a template has an unknown field or no text, or another value is not accepted.
+        ValueError: If a template has an unknown field or lacks a needed one, such as `{text}`, or
+            another value is not accepted.
     """
 
     template: str
@@ -161,7 +162,7 @@ class TranslationPrompt:
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """Codes of the languages of the directions; without these, those with a known name."""
+        """Codes of the languages in `directions`; if it is empty, of those with a known name."""
         if self.directions:
             return tuple(dict.fromkeys(code for pair in self.directions for code in pair))
         return tuple(dict.fromkeys([*self.languages, *NAMES[self.names]]))
@@ -204,7 +205,7 @@ def builtin_prompts() -> list[str]:
 
 
 def guessed(name: str) -> TranslationPrompt | None:
-    """Return the built-in prompt that a checkpoint was trained with, by its name; None: unknown.
+    """Return the built-in prompt for a checkpoint of this name; None if there is none.
 
     Args:
         name: Name of the checkpoint, such as "Unbabel/TowerInstruct-7B-v0.2".
@@ -215,7 +216,7 @@ def guessed(name: str) -> TranslationPrompt | None:
 
 @functools.cache
 def _defaults() -> dict[str, Any]:
-    """Return the values of the fields that a prompt leaves out."""
+    """Return the default of each field, except `template` and `search`."""
     plain = TranslationPrompt("{text}")
     values = {x.name: getattr(plain, x.name) for x in dataclasses.fields(plain)}
     del values["template"], values["search"]
@@ -223,7 +224,7 @@ def _defaults() -> dict[str, Any]:
 
 
 def _check(name, template):
-    """Raise ValueError unless a template is a text with known fields, among them the text."""
+    """Raise ValueError unless a template is a text with known fields, the needed ones included."""
     require(isinstance(template, str), name, template, "a text")
     accepted = f"a text with the fields {', '.join(FIELDS)}"
     fields = _FIELD.findall(template)

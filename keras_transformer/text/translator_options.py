@@ -42,7 +42,7 @@ TABLES = {
     "m2m_100": table(
         ("language_codes", "legacy_behaviour", *_LANGUAGES),
         _SIDE | {"language_codes": ("m2m100", "wmt21", None)},
-        ("num_madeup_words", "tokenizer_file", "spm_file"),  # the first is a number of unused ids
+        ("num_madeup_words", "tokenizer_file", "spm_file"),
     ),
     "marian": _MARIAN_TABLE,
     "mbart": table(_LANGUAGES, _SIDE),
@@ -54,7 +54,7 @@ TABLES = {
 
 
 def translator_options(folder: Path, model: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Return the checked content of `tokenizer_config.json`; see `options_of`.
+    """Return the result of `options_of` after a check; `tokenizer_class` without "Fast".
 
     Args:
         folder: Folder of the checkpoint.
@@ -150,7 +150,7 @@ def check_size(size: int, folder: Path, config: Mapping[str, Any]) -> None:
 
 
 def listed_languages(options: Mapping[str, Any]) -> list[str]:
-    """Return NLLB's language codes in the order of the options' lists; [] if not all are listed."""
+    """Return NLLB's language codes in the order of the options' lists; [] if others are listed."""
     for name in LISTS:
         tokens = [str(text_of(token)) for token in options.get(name) or []]
         tokens = [x for x in tokens if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", x)]

@@ -19,7 +19,8 @@ FRAMED = ("bart", "data2vec-text", "roberta", "xlm-roberta")
 # Special tokens of an MPNet: WordPieces like BERT's, but the special tokens of RoBERTa.
 MPNET = dict(cls_token="<s>", sep_token="</s>", pad_token="<pad>", mask_token="<mask>")
 CAMEMBERT = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED")
-# Tokenizer classes of `transformers` whose vocabulary files are read, with a `model_type` of each.
+# For each tokenizer class of `transformers` whose vocabulary files are read, a `model_type` with
+# such files.
 KINDS = {
     "BartTokenizer": "bart", "BertTokenizer": "bert", "CamembertTokenizer": "camembert",
     "DebertaV2Tokenizer": "deberta-v2", "DistilBertTokenizer": "bert",
@@ -39,7 +40,8 @@ def read_vocabulary(folder: Path, name: str | None, kind: str | None) -> tuple[b
             of an XLM-RoBERTa or a CamemBERT; or `spm.model` of a DeBERTa.
         name: The class of the tokenizer in `transformers`, which determines the splitting of texts
             and the special tokens. None: `kind` determines them.
-        kind: The `model_type` of the model, if `name` is None. None: like GPT-2 or BERT.
+        kind: The `model_type` of the model; used if `name` is None. None: as for GPT-2 if there is
+            a `vocab.json`, else as for BERT.
 
     Returns:
         The content of the `tokenizer.json`, the class, and whether texts get special tokens.

@@ -22,7 +22,7 @@ def word_model(pieces: Sequence[str], unk: str, eos: str) -> bytes:
         kind = _number(3, types[piece]) if piece in types else b""
         messages.append(_message(1, _message(1, piece.encode()) + kind))
     ids = _number(40, pieces.index(unk)) + _number(42, pieces.index(eos))
-    # -1 as a 64-bit number: no such piece.
+    # The ids of BOS and padding: -1, as a 64-bit number, means that there is no such piece.
     without = b"".join(_number(field, (1 << 64) - 1) for field in (41, 43))
     names = _message(45, unk.encode()) + _message(47, eos.encode())
     trainer = _number(3, _WORD) + ids + without + names

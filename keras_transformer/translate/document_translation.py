@@ -16,30 +16,32 @@ from keras_transformer.translate.translator import Translator
 def translate_documents(
     translator: Translator, texts: Sequence[str], context_sentences: int = 1, **options: Any
 ) -> list[str]:
-    """Translate each sentence with its context, so that pronouns can agree with earlier nouns.
+    """Translate each sentence with its context, the sentences that precede it in its document.
 
     ```python
     translator = Translator.load("saved_models/documents")
     translate_documents(translator, ["Anna bought a lamp.", "It was cheap."], 2)
     ```
 
-    The model translates a sentence and the sentences before it as one text; the last sentence of
-    that translation is the result. If source and translation have different numbers of sentences,
-    the sentence is translated again without context.
+    The model translates a sentence and its context as one text; the last sentence of that
+    translation is the result. If source and translation have different numbers of sentences, the
+    sentence is translated again without context. The prompt of a language model asks for the
+    translation of the last sentence alone.
 
     Args:
-        translator: A translator that was trained with `context_sentences`.
+        translator: A translator that was trained with `context_sentences`, or a language model
+            whose prompt has `with_context`.
         texts: Sentences in their order; an empty one ends a document.
-        context_sentences: Number of earlier sentences that are read with each, at least 1; best
-            the number of the training. Fewer are read if the text would be longer than the model's
-            `max_length`.
+        context_sentences: Maximum number of earlier sentences in the context, at least 1; best
+            is the number that the model was trained with. Fewer are read if the text would be
+            longer than the model's `max_length`.
         options: Options of `Translator.translate`, except `prefixes`.
 
     Returns:
         One translation per text; "" for an empty text.
 
     Raises:
-        ValueError: If an option is out of range, or the translator was trained without context.
+        ValueError: If an option is out of range, or the translator does not read context.
     """
     windows = list(in_context(checked_texts(texts), context_sentences))
     return translate_windows(translator, windows, **options)
@@ -56,7 +58,7 @@ def translate_windows(translator: Translator, windows: Sequence[str], **options:
     accepted = "a saved one that was trained with context_sentences"
     require(reads_context(translator.tokenizer), "translator", translator, accepted)
     windows = _shortened(translator, windows)
-    if getattr(translator.tokenizer, "has_context", False):  # a prompt asks for the last one alone
+    if getattr(translator.tokenizer, "has_context", False):  # its reply is one sentence
         return translator.translate(windows, **options)
     rows = [sentences(x) for x in translator.translate(windows, **options)]
     sources = [sentences(x) for x in windows]
@@ -68,7 +70,7 @@ def translate_windows(translator: Translator, windows: Sequence[str], **options:
 
 
 def _shortened(translator, windows):
-    """Return the windows, without first sentences that make them too long for the model."""
+    """Return the windows; if one is too long for the model, its first sentences are left out."""
     windows = list(windows)
     long: Sequence[int] = range(len(windows))
     while long := [i for i in long if SEPARATOR in windows[i]]:

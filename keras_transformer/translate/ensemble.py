@@ -17,7 +17,7 @@ def ensemble(
     weights: Sequence[float] | None = None,
     normalized: bool = True,
 ) -> Translator:
-    """Return a translator that averages the log-probabilities of several at each step.
+    """Return a translator that averages the log-probabilities of several models at each step.
 
     ```python
     both = ensemble([Translator.load("seed-0"), Translator.load("seed-1")])
@@ -48,8 +48,7 @@ def ensemble(
         pair = translator.source_language, translator.target_language
         require(pair == languages, "the languages of a translator", pair, f"{languages}")
     chosen = copy.copy(first)
-    joined: Any = Ensemble(
-        [x.model for x in translators], weights, normalized
-    )  # searches like a model
+    # `Any`: it has the methods of a model that a search calls, but is no `EncoderDecoder`.
+    joined: Any = Ensemble([x.model for x in translators], weights, normalized)
     chosen._engine = KerasEngine(joined, first.shortlist)
     return chosen

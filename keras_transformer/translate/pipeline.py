@@ -41,7 +41,8 @@ def search_texts(
 
     Raises:
         ValueError: If the option `shortlist` is set without a shortlist or together with a
-            constraint, or `no_repeat_ngram_size` with a constraint other than phrases.
+            constraint, `no_repeat_ngram_size` is set with a constraint other than `Phrases`, or the
+            model gives no finite logits.
     """
     config, constraint = model.config, request.constraint
     lists = shortlist_arrays(search, shortlist)

@@ -1,4 +1,4 @@
-"""Translations that copy the protected spans of their sources, by numbers in their place."""
+"""Search with protected spans: numbers replace them in the source, and they return afterwards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keras_transformer.text import Tokenizer
 from keras_transformer.text.protected import PLACEHOLDERS, Masked, is_protected, masked
 from keras_transformer.translate.engines.engine import Hypothesis
 
-Numbers = Mapping[tuple[str, ...], bool]  # of a text, see `Masked.copies`
+Numbers = Mapping[tuple[str, ...], bool]  # the result of `Masked.copies`
 
 
 def search_protected(
@@ -21,10 +21,9 @@ def search_protected(
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each text, best first, with the protected spans of the text.
 
-    A text of nothing but protected spans is its own translation. In other texts, a number takes the
-    place of each span, see `text.protected`; the search requires the numbers of the text as it does
-    terms, and in its results the spans return. A text without a span or a number is searched as
-    without protection.
+    A text of nothing but protected spans and numbers is its own translation. In other texts, a
+    number replaces each span before the search, see `text.protected`. The search requires all
+    numbers of the text as it requires terms; then each span replaces its number.
 
     Args:
         search_with_numbers: Function from a request, and for each of its texts the numbers that a
@@ -42,7 +41,7 @@ def search_protected(
     for i, row in zip(changed, tokenizer.encode_source([texts[i] for i in changed]), strict=True):
         ids[i] = row
     numbers = [
-        x.copies() if len(row) <= max_length else {}  # else its end is cut
+        x.copies() if len(row) <= max_length else {}  # a longer text is cut and may lose numbers
         for x, row in zip(sources.values(), ids, strict=True)
     ]
     part = dataclasses.replace(part, texts=texts, ids=ids)
@@ -53,7 +52,7 @@ def search_protected(
 
 
 def _masked(tokenizer, request):
-    """Return the masked sources by index, without texts of nothing but protected spans."""
+    """Return the masked sources by index, without texts that are their own translation."""
     (spelled,) = tokenizer.encode_target([" ".join(PLACEHOLDERS)])
     placeholders = () if tokenizer.unk_id in spelled else PLACEHOLDERS
     sources: dict[int, Masked] = {}

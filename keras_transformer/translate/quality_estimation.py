@@ -22,17 +22,17 @@ from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.translate.translator import Translator
 
 LEAST_PAIRS = 100  # with fewer pairs, the curve would depend on chance
-POOL = 10  # sentences per point of the curve, so that no single sentence sets an end of it
+POOL = 10  # minimum sentences per point of the curve, so that no single one sets an end of it
 
 
 @dataclass(frozen=True)
 class QualityEstimator(Config):
     """Estimate of the sentence chrF that a translation would get, from the model's confidence.
 
-    The confidence is the mean log-probability of the translation's tokens: in Fomicheva et al. 2020
-    ("Unsupervised Quality Estimation for Neural Machine Translation", section 3.1) the best
-    unsupervised estimate that needs no further passes of the model. Isotonic regression (Zadrozny
-    and Elkan 2002) maps it to the mean chrF of validation sentences with this confidence.
+    The confidence is the mean log-probability of the translation's tokens (Fomicheva et al. 2020,
+    "Unsupervised Quality Estimation for Neural Machine Translation", section 3.1). Isotonic
+    regression (Zadrozny and Elkan 2002) maps it to the mean chrF of validation sentences with this
+    confidence.
 
     ```python
     estimator = QualityEstimator.fit(translator, sources, translations, references)
@@ -93,9 +93,9 @@ class QualityEstimator(Config):
 
         Args:
             translator: The translator.
-            sources: Source texts that it was not trained on.
-            translations: Its translations of them.
-            references: Their reference translations.
+            sources: Source texts that the translator was not trained on.
+            translations: Translations of the sources by the translator.
+            references: Reference translations of the sources.
             tokens_per_batch: See `Translator.score`.
             options: Options of `Translator.translate` that the translations were made with.
 
@@ -135,7 +135,7 @@ class QualityEstimator(Config):
         Args:
             translator: The translator that the estimator was fitted to.
             sources: Source texts.
-            translations: Its translations of them.
+            translations: Translations of the sources by the translator.
             tokens_per_batch: See `Translator.score`.
 
         Raises:
@@ -238,13 +238,13 @@ def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> np.
 def isotonic(x: np.ndarray, y: np.ndarray, pool: int = POOL) -> tuple[np.ndarray, np.ndarray]:
     """Return the corners of the best non-decreasing curve from x to y (least squares).
 
-    Pairs are sorted by x, and each group of `pool` pairs is replaced by its mean. Then adjacent
-    means that decrease are merged (Ayer et al. 1955, "An Empirical Distribution Function for
-    Sampling with Incomplete Information").
+    Pairs are sorted by x and divided into groups, each of which is replaced by its mean. Then
+    adjacent means that do not increase are merged (Ayer et al. 1955, "An Empirical Distribution
+    Function for Sampling with Incomplete Information").
 
     Args:
         x, y: Numbers (N,), N at least 1.
-        pool: Number of pairs per group, at least 1.
+        pool: Minimum number of pairs per group, at least 1; with fewer pairs there is one group.
 
     Returns:
         x and y of the corners, (M,) each.

@@ -1,4 +1,4 @@
-"""Checks of a language model's replies: those that are no translations are cut, and counted."""
+"""Checks of a language model's replies: explanations are cut off, and a warning counts faults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ EMPTY, REPEATED, EXPLAINED = "empty", "the prompt again", "an explanation, cut o
 def checked_replies(
     tokenizer: PromptTokenizer, texts: Sequence[str], lists: Sequence[Sequence[Hypothesis]]
 ) -> list[list[Hypothesis]]:
-    """Return the hypotheses without explanations; a warning counts texts whose best has a fault.
+    """Return the hypotheses without explanations.
+
+    A warning counts the texts whose best hypothesis is empty, repeats the prompt, or was cut.
 
     Args:
         tokenizer: Tokenizer with the prompt.
@@ -47,7 +49,10 @@ def checked_replies(
 
 
 def _checked(tokenizer, text, reply):
-    """Return a reply without what follows a stop text, and its fault; None: it has none."""
+    """Return a reply, cut before its first stop text, and its fault, None if it has none.
+
+    A reply that begins with a stop text is returned whole.
+    """
     if not text.strip():
         return reply, None
     if not reply.strip():

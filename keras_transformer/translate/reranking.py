@@ -63,8 +63,9 @@ class Reranker:
             None: without this feature. Its tokenizer may differ.
 
     Raises:
-        ValueError: If a weight is no finite number or its name is unknown, a feature has a weight
-            but no model or a model but no weight, or the languages of `reverse` are not swapped.
+        ValueError: If only `forward` or no feature has a weight, a weight is no finite number or
+            its name is unknown, a feature has a weight but no model or a model but no weight, or
+            the languages of `reverse` are not swapped.
     """
 
     translator: Translator

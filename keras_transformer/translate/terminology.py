@@ -1,4 +1,4 @@
-"""Translations with required phrases: texts that lack one are searched again with a constraint."""
+"""Search with required phrases: if a translation lacks one, search again with a constraint."""
 
 from __future__ import annotations
 
@@ -19,14 +19,19 @@ from keras_transformer.text.glossary import Glossary, goes_on, is_kept, is_unspa
 from keras_transformer.text.protected import is_copied
 from keras_transformer.translate.engines.engine import Hypothesis
 
-LEAST_BEAMS = 6  # minimum for a search with phrases, which keeps beams for each part of a phrase
-MOST_FORMS = 64  # of the numbers of a text: the time of a search grows with the cube of their count
+# Minimum `beam_size` of a search with phrases, which reserves beam slots, see `decoding.banks`.
+LEAST_BEAMS = 6
+# Maximum number of spellings of the required numbers of a text: a search compares each with all.
+MOST_FORMS = 64
 
 Ways = list[list[int]]  # sequences of token ids that spell a phrase
 
 
 class _Wanted(NamedTuple):
-    """The phrases of a translation, each in its forms: terms, and numbers with their spellings."""
+    """The required phrases of a translation: terms and numbers, each a tuple of accepted forms.
+
+    The values of `numbers` are the sequences of token ids of these forms.
+    """
 
     terms: list[tuple[str, ...]]
     numbers: dict[tuple[str, ...], Ways]
@@ -42,7 +47,8 @@ class _Terms(Phrases):
     """A constraint to the phrases of each text.
 
     Args:
-        of_text: For each text, its terms and its numbers; for each of these, its spellings.
+        of_text: For each text, its terms and its numbers; each as the sequences of token ids that
+            spell it.
         prefix_lengths: Number of tokens of each text's forced prefix; texts without one may be left
             out.
     """
@@ -83,11 +89,11 @@ def search_with_terms(
     search: Search,
     numbers: Sequence[Mapping[tuple[str, ...], bool]] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Return the hypotheses of each text, best first; each contains the terms of the glossary.
+    """Return the hypotheses of each text, best first, with the terms that the text has.
 
     All texts are searched without the glossary first, since most translations contain the terms
-    anyway. Texts with a hypothesis that lacks a term are searched again with at least 6 beams and
-    a constraint to phrases, see `decoding.Phrases`.
+    anyway. If one of the first `num_hypotheses` (None: 1) hypotheses of a text lacks a term or a
+    number, the text is searched again, with at least 6 beams and the constraint `decoding.Phrases`.
 
     Args:
         search_texts: Function from a request and search options to the hypotheses of each text.
@@ -95,9 +101,9 @@ def search_with_terms(
         config: Config of the model.
         request: The texts; its constraint is a `Glossary`, or None.
         search: Options of the search.
-        numbers: For each text, numbers that its translation should contain, each in its forms, and
-            whether it may follow a mark such as "(" without a space. Those that the tokenizer
-            cannot spell, or that do not fit, are not required.
+        numbers: For each text, numbers that its translation should contain: a tuple of accepted
+            spellings, and whether the number may directly follow a mark such as "(". Numbers that
+            the tokenizer cannot spell, or that do not fit, are not required. None: no numbers.
 
     Raises:
         ValueError: If the tokenizer cannot spell a term, the terms of a text do not fit into the
@@ -154,7 +160,7 @@ def _constrained(tokenizer, config, request, wanted):
 def _spelled(tokenizer, glossary):
     """Return, for each form, the token id sequences that spell it inside a text.
 
-    They spell it as given, and with a capital first letter.
+    The form is spelled unchanged and with a capital first letter.
     """
     spelled = {}
     for form in glossary.forms():
@@ -167,7 +173,7 @@ def _spelled(tokenizer, glossary):
 
 
 def _numbers(tokenizer, numbers):
-    """Return numbers, each in its forms, that a tokenizer can spell, and their spellings."""
+    """Return the token id sequences of the numbers that a tokenizer can spell, by their forms."""
     spelled, count = {}, 0
     for forms, is_after_mark in numbers.items():
         beginnings = ("a ", "(")[: 1 + is_after_mark]
@@ -181,7 +187,8 @@ def _numbers(tokenizer, numbers):
 def _ways(tokenizer, text, beginnings):
     """Return all token id sequences that spell a text after one of `beginnings`.
 
-    If no beginning keeps its own tokens, return the sequence of the text alone.
+    If the tokens of each beginning change when the text follows, return the sequence of the text
+    alone.
     """
     begin, end = map(len, tokenizer.target_frame)
     # A byte-level tokenizer gives a word other tokens at the start of a text than later.

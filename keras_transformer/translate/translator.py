@@ -85,7 +85,10 @@ class Translator:
 
     @property
     def model(self) -> EncoderDecoder:
-        """The Keras model. With `engine="ctranslate2"` or "auto", it is loaded on first use."""
+        """The Keras model. With `engine="ctranslate2"` or "auto", it is loaded on first use.
+
+        An exported translator has none: access to an attribute of it raises AttributeError.
+        """
         return self._engine.model
 
     @model.setter
@@ -309,7 +312,7 @@ class Translator:
         getattr(self._engine, "wait", lambda: None)()
 
     def save(self, folder: str | os.PathLike, base: str | os.PathLike | None = None) -> None:
-        """Write `model.keras`, the tokenizer and `config.json` into a folder.
+        """Write `model.keras`, the tokenizer, `config.json` and a shortlist, if any, into a folder.
 
         Other files in the folder are kept. If an error occurs, the folder is left as it was. Any
         backend can load it.
@@ -351,7 +354,8 @@ class Translator:
             engine: "keras", the model itself on the chosen backend; "ctranslate2", a C++ runtime
                 with the same results, which does not accept every option and converts the model
                 once; "inductor", PyTorch's compiler, which compiles once, in the background;
-                "auto", "ctranslate2" or "keras" for each call, whichever should be faster.
+                "auto", for each call "ctranslate2" if it should be faster and accepts the options,
+                else "keras".
 
         Raises:
             ImportError: If the package of the engine is missing.

@@ -85,6 +85,12 @@ def test_without_byte_fallback_unknown_characters_are_unknown():
     )
 
 
+def test_skipped_ids_are_those_that_decoding_leaves_out():
+    tokenizer = trained(byte_fallback=False)
+    texts = tokenizer.decode_target([[i] for i in range(4)])
+    assert {i for i, text in enumerate(texts) if not text} == tokenizer.skipped_ids()
+
+
 def test_lowercase_is_the_models_own_and_keeps_sharp_s():
     tokenizer = trained(lowercase=True)
     ids = tokenizer.encode_source(["DIE Straße ÄÖÜ"])

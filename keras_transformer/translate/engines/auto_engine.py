@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from keras_transformer.translate.engines.keras_engine import KerasEngine
 
 NAME = "auto"
-# From so many texts on, the default engine, which uses all cores, makes up for its start.
+# From this number of texts on, the Keras model is used: its longer start no longer matters.
 MANY = 1000
 
 log = logging.getLogger("keras_transformer.engine")
@@ -32,14 +32,15 @@ class AutoEngine:
     """An engine that leaves each request to CTranslate2 or to the Keras model.
 
     On a CPU, CTranslate2 translates few texts several times as fast, and starts without Keras. The
-    Keras model takes every option, and many texts. Each is loaded when it is first needed. In
-    float32 both give the same translations. A choice that differs from the last one is logged.
+    Keras model is used for 1,000 texts or more, for options that CTranslate2 does not accept, on a
+    GPU, and if CTranslate2 is missing or cannot represent the model. It is loaded when it is first
+    needed. Both give the same translations. A choice that differs from the last one is logged.
 
     Args:
         folder: Folder of a saved translator.
         saved: Its `config.json`.
         tokenizer: Its tokenizer.
-        precision: See `Translator.load`; only float32 is left to CTranslate2.
+        precision: See `Translator.load`. CTranslate2 is used only with "float32" or None.
     """
 
     def __init__(

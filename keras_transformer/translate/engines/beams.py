@@ -1,4 +1,4 @@
-"""The results of our beam search, derived from the beams that CTranslate2 returns.
+"""The results of our beam search (`decoding.beam`), derived from the beams of CTranslate2's search.
 
 Both searches keep the same beams: at each step the best unfinished extensions; extensions among the
 best that reach EOS are set aside as finished. The searches differ in when they end and in how they
@@ -53,7 +53,7 @@ class BeamEnd:
         last: The greatest length to search: `limit - 1` with `forced_eos`, else `limit`.
         next: The length to search next. At `last`, `add` also needs the argument `forced`.
         found: The hypotheses of our search, best first; None: not known yet.
-        hidden: Whether the beams that CTranslate2 returns do not suffice to find them.
+        hidden: Whether CTranslate2's beams do not suffice to find the hypotheses.
     """
 
     def __init__(self, search: Search, limit: int, length: int):
@@ -65,7 +65,7 @@ class BeamEnd:
         self._wanted = search.num_hypotheses or search.beam_size
         self._last = 0  # the greatest length searched so far
         self._ended: list[Beam] = []  # beams that finished within that length
-        # Bounds of the total of the best unfinished beam, by length: lower and upper.
+        # Lower and upper bounds of the total of the best unfinished beam, by length.
         self._floor: dict[int, float] = {}
         self._roof: dict[int, float] = {}
 
@@ -74,7 +74,7 @@ class BeamEnd:
 
         Args:
             paths: All beams that finished, and the unfinished beams at that length.
-            forced: Only at `last`: the unfinished beams again, with `forced_eos` each with EOS.
+            forced: Only at `last`: the unfinished beams again; with `forced_eos`, each ends in EOS.
         """
         length = self.next
         ended = sorted((x for x in paths if x.ended), key=lambda x: (len(x.ids), -x.total))

@@ -34,7 +34,11 @@ class Carried:
     fixed: bool = False
 
     def check(self, given: Mapping[str, Any]) -> None:
-        """Raise ValueError if one of the options, values by name, is not accepted."""
+        """Raise ValueError if an option is not accepted; a default value is, except with `fixed`.
+
+        Args:
+            given: Values of options by name.
+        """
         for name, value in given.items():
             is_default = value is _DEFAULTS[name] or value == _DEFAULTS[name]
             if name not in self.names and not (is_default and not self.fixed):

@@ -30,7 +30,8 @@ def load_engine(
 
     Args:
         folder: Folder of the translator.
-        engine: One of `ENGINES`; must be "keras" or "auto" for an exported translator.
+        engine: One of `ENGINES`; must be "keras" or "auto" for an exported translator or a language
+            model.
         precision: See `Translator.load`; must be None for an exported translator.
 
     Returns:

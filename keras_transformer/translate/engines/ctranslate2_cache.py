@@ -18,7 +18,7 @@ from keras_transformer.translate import engines
 
 CACHE, LOCK, FACTS = ".ctranslate2", ".ctranslate2.lock", "converted.json"
 FORMAT = 1  # version of the cache; models of another version are converted again
-# By the name of the model's class.
+# Class of the config, by the name of the model's class.
 CONFIGS: dict[str, type[Config]] = {"Transformer": TransformerConfig, "T5": T5Config}
 _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 

@@ -1,4 +1,4 @@
-"""The engine "ctranslate2": CTranslate2 computes, and the results are those of our own search."""
+"""The engine "ctranslate2": the hypotheses of the engine "keras", computed by CTranslate2."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ NAME = "ctranslate2"
 
 
 class CTranslate2Engine:
-    """An engine that computes with CTranslate2 and returns the hypotheses of our own search.
+    """An engine that computes with CTranslate2 and returns the hypotheses of `KerasEngine`.
 
     The model is converted once, see `ctranslate2_cache`. The Keras model is loaded only if it is
-    needed: for attention weights, which CTranslate2 does not return, and for the few texts whose
-    hypotheses cannot be derived from CTranslate2's beams, see `beams.BeamEnd`.
+    needed: as the attribute `model`, for attention weights; for the few texts whose hypotheses
+    cannot be derived from CTranslate2's beams, see `beams.BeamEnd`; and for texts whose
+    translations lack a number, with `protect`.
 
     Args:
         folder: Folder of a saved translator.
@@ -65,7 +66,7 @@ class CTranslate2Engine:
         self._saved = folder, saved, tokenizer, precision
         self._pieces = {side: tokenizer.pieces_of(side) for side in ("source", "target")}
         self._ids = {piece: i for i, piece in enumerate(self._pieces["target"])}
-        # Target tokens per source token of recent translations: a first guess of lengths.
+        # Target tokens per source token of recent translations, to guess the length of new ones.
         self._growth = deque([1.0], maxlen=500)
         device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
         with converted(folder, saved, tokenizer) as (place, self.config):
@@ -93,7 +94,8 @@ class CTranslate2Engine:
         """Return the hypotheses of each text, best first; an empty text gets an empty hypothesis.
 
         Raises:
-            ValueError: If the request has an option that this engine does not accept.
+            ValueError: If the request has an option that this engine does not accept, `beam_size`
+                is above half the vocabulary, or the model gives scores that are not finite.
         """
         CTRANSLATE2.check_request(request)
         if search.protect:
@@ -128,7 +130,7 @@ class CTranslate2Engine:
         return results
 
     def _with_numbers(self, tokenizer, request, search, numbers):
-        """Return hypotheses that contain numbers, by the Keras model if CTranslate2's do not."""
+        """Return the hypotheses of each text; those without its numbers, from the Keras model."""
         results = self.search(tokenizer, request, search)
         count = search.num_hypotheses or 1
         lacking = [

@@ -1,4 +1,4 @@
-"""Greedy and beam search with CTranslate2 that return the hypotheses of our own search."""
+"""Greedy and beam search with CTranslate2 that return the hypotheses of `KerasEngine`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keras_transformer.translate.engines.beams import Beam, BeamEnd
 NEVER = -1e9  # CTranslate2 gives this total or less to beams that do not exist
 PLAIN = 1e-9  # a length penalty so small that CTranslate2's scores are the totals
 MARGIN = 2  # tokens beyond the expected length: competing beams usually end within them
-STEP = 4  # searched lengths are multiples of it, so that similar texts share batches
+STEP = 4  # the first length of a search is a multiple of it, so that similar texts share batches
 
 
 @dataclass(eq=False)
@@ -90,7 +90,7 @@ class RowSearch:
         if self.search.beam_size == 1:
             self._greedy(rows)
             return
-        if self.search.scoring == "marian":  # CTranslate2 keeps all places of the beam
+        if self.search.scoring == "marian":  # its beam shrinks, that of CTranslate2 does not
             return
         # A beam search needs a free step between the prefix and the EOS at the limit.
         rows = [row for row in rows if row.limit > len(row.prefix) + 1]
@@ -118,7 +118,7 @@ class RowSearch:
         return self.engine.log_probabilities(rows, targets, self.tokens_per_batch)
 
     def _greedy(self, rows):
-        """Set `found` of each row by greedy search; texts that are too long are cut."""
+        """Set `found` of each row by greedy search; translations are cut at their limit."""
         cut = []
         for batch in self._batches(rows):
             longest = max(1, max(row.limit for row in batch) - self.search.forced_eos)
@@ -200,8 +200,8 @@ class RowSearch:
     def _shown(self, rows, length):
         """Return the beams that finish up to a length, and the unfinished ones at this length."""
         options = dict(
-            length_penalty=PLAIN,  # other than 0, so that the search does not end early
-            patience=length + 1,  # nor when `patience * beam_size` hypotheses have finished
+            length_penalty=PLAIN,  # with 0, the search would end early
+            patience=length + 1,  # it ends when `patience * beam_size` hypotheses have finished
             num_hypotheses=self.search.beam_size * (length + 1),
         )
         results = self.engine.beams(rows, self.search.beam_size, length, **options)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class Hypothesis:
     """A translation and the score that ranks it; higher is better.
 
-    The score is the sum of the tokens' log-probabilities, divided by the length penalty.
+    From a search, the score is the sum of the tokens' log-probabilities divided by the length
+    penalty; from a `Reranker`, the weighted sum of features.
     """
 
     text: str

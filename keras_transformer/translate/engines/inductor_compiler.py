@@ -1,8 +1,9 @@
-"""The compilation of a search by PyTorch, in a process of its own.
+"""The compilation of a search by PyTorch, in a child process.
 
 `python -m keras_transformer.translate.engines.inductor_compiler` reads a request as a line of JSON,
-compiles the search into a cache folder and answers; see `system.child`. PyTorch's export sets flags
-of the whole process, which searches in other threads of this process would meet.
+compiles the search into a cache folder and answers; see `system.child`. It is a separate process
+because PyTorch's export sets flags of the whole process, which would affect searches in other
+threads.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def compile_elsewhere(
     arguments: Sequence[np.ndarray | None],
     folder: Path,
 ) -> None:
-    """Compile a search into a cache folder, in a process that ends with this one.
+    """Compile a search into a cache folder, in a child process.
 
     Args:
         model, search, arguments: See `compiled_search`.
@@ -137,13 +138,13 @@ def compile_elsewhere(
 
 
 def answer(request: dict[str, Any]) -> dict[str, str | None]:
-    """Compile the search of a request of `compile_elsewhere`; return the error, or None."""
+    """Compile the search of a request of `compile_elsewhere`; return {"error": message or None}."""
     arguments = [x and np.array(x[1], x[0]) for x in request["arguments"]]
     try:
         model = keras.saving.load_model(request["model"], compile=False)
         compiled = packages(model, Path(request["folder"])).compiled
         compiled_search(compiled, model, Search(**request["search"]), arguments)
-    except Exception as error:  # the parent decides
+    except Exception as error:  # the parent raises it
         return {"error": f"{error}"}
     return {"error": None}
 

@@ -1,4 +1,4 @@
-"""The engine "inductor": our own search, compiled to C++ by PyTorch's compiler."""
+"""The engine "inductor": the search of the engine "keras", compiled to C++ by PyTorch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from keras_transformer.translate.engines.inductor_compiler import compile_elsewh
 from keras_transformer.translate.engines.keras_engine import KerasEngine
 
 NAME = "inductor"
-_PATIENCE = 60.0  # seconds for other processes to load what was compiled
+_PATIENCE = 60.0  # maximum seconds to wait for other processes that load the compiled search
 
 log = logging.getLogger("keras_transformer.engine")
 
@@ -32,17 +32,19 @@ class InductorEngine(KerasEngine):
     """An engine that compiles the search with PyTorch, for the CPU.
 
     The first search is compiled with its options, for any number and length of texts. If no earlier
-    process has done so, another process compiles it in the background; until then, and if that
-    fails, the search runs as in `KerasEngine`, with the same results. So do sampling, scores, and
-    searches with other options, a constraint or a shortlist. The compiled code has copies of the
-    weights that it packs; many texts are translated by one thread a core.
+    process has done so, a child process compiles it in the background. Until it is compiled, and if
+    that fails, the search runs as in `KerasEngine`, with the same results. Sampling, scores, and
+    searches with other options, a constraint or a shortlist always run as in `KerasEngine`. The
+    compiled code has its own copies of weights that it packs. Many texts are translated by one
+    thread per core.
 
     Args:
         model: The model, in float32. Its weights must not change afterwards.
         shortlist: See `KerasEngine`.
 
     Raises:
-        ValueError: If the backend is not PyTorch, the device no CPU, or the precision not float32.
+        ValueError: If the backend is not PyTorch, the device is not the CPU, or the precision is
+            not float32.
         ImportError: If there is no C++ compiler.
     """
 
@@ -57,19 +59,19 @@ class InductorEngine(KerasEngine):
         self._runner: _Ahead = _Ahead(model, folder)
 
     def wait(self) -> None:
-        """Wait until the search that was asked for is compiled, or cannot be."""
+        """Wait until the first search is compiled, or its compilation has failed."""
         self._runner.wait()
 
 
 class _Ahead(Runner):
-    """A `Runner` whose first search is replaced by compiled code as soon as there is some."""
+    """A `Runner` whose first search runs in compiled code as soon as it is compiled."""
 
     def __init__(self, model: EncoderDecoder, folder: Path):
         super().__init__()
         self._packages, self._folder = packages(model, folder), folder
         self._choosing = threading.Lock()
-        self._first: tuple[Hashable, bool] | None = None  # the search, and whether with a prefix
-        self._find: Callable | None = None  # its compiled form
+        self._first: tuple[Hashable, bool] | None = None  # the search, and whether it has a prefix
+        self._find: Callable | None = None  # the compiled search
         self._thread: threading.Thread | None = None
 
     def wait(self) -> None:

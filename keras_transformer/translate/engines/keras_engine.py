@@ -27,9 +27,10 @@ from keras_transformer.translate.terminology import search_with_terms
 
 
 class KerasEngine:
-    """The default engine: our own search with the Keras model on the active backend.
+    """The default engine: the search in `decoding` with the Keras model on the active backend.
 
-    It accepts all search options, constraints and prefixes; other engines accept fewer.
+    It accepts all search options, constraints and prefixes; the engines of CTranslate2 and of
+    exported translators accept fewer.
 
     Args:
         model: The model.
@@ -124,7 +125,7 @@ class KerasEngine:
         search: Search,
         numbers: Sequence[Numbers] | None,
     ) -> list[list[Hypothesis]]:
-        """Return hypotheses that contain numbers and terms, see `search_with_terms`."""
+        """Return hypotheses with required numbers and terms, see `search_with_terms`."""
         find = functools.partial(self._search, tokenizer)
         return search_with_terms(find, tokenizer, self.config, request, search, numbers)
 
