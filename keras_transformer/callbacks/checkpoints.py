@@ -77,8 +77,8 @@ class Checkpoints(keras.callbacks.Callback):
             the epoch. Several processes all end after the same batch, at most 16 batches later.
 
     Raises:
-        ValueError: If an argument is out of range, or the checkpoints in the folder are broken or
-            belong to another run.
+        ValueError: If an argument is out of range, or the checkpoints in the folder are broken,
+            belong to another run or, with `patience`, lack the `monitor`.
     """
 
     def __init__(
@@ -166,6 +166,8 @@ class Checkpoints(keras.callbacks.Callback):
         **options: Any,
     ) -> None:
         """Train a model, from the last checkpoint (even inside an epoch) to the last epoch.
+
+        If no epoch is left to train, the model keeps its weights: the checkpoint is not read.
 
         Args:
             model: A compiled model.

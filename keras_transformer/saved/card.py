@@ -192,7 +192,7 @@ def _digest(text: str) -> str:
 def _is_ours(path: Path) -> bool:
     """Return whether a card was written by `write_card` and not edited since."""
     try:
-        # Git may have changed the line ends.
+        # Git may have changed the line endings.
         text = path.read_text("utf-8").replace("\r\n", "\n")
     except (UnicodeDecodeError, OSError):
         return False
