@@ -28,8 +28,8 @@ def _find(module: str, name: str) -> Any:
         return None
 
 
-# Keras 3.15. For `in_stateless_scope` below: outside a scope, Keras's own takes twenty times as
-# long. This is the module, because `clear_session` replaces the tracker in it.
+# Keras 3.15. For `in_stateless_scope` below: outside a scope, Keras's function takes twenty times
+# as long. This is the module, because `clear_session` replaces the tracker in it.
 GLOBAL_STATE = _find("keras.src.backend.common", "global_state")
 # Keras 3.15. The mask that `Masking` or `Embedding(mask_zero=True)` attached to a tensor.
 GET_MASK = _find("keras.src.backend.common.masking", "get_keras_mask")
@@ -161,7 +161,7 @@ if BACKEND == "torch":
         return PEEK_TRANSFORM is not None and PEEK_TRANSFORM() is not None
 
     def version_of(tensor: torch.Tensor) -> int | None:
-        """Return the number of the tensor's changes (`_version`, PyTorch 2.13); fallback: None."""
+        """Return a counter of in-place changes (`_version`, PyTorch 2.13); fallback: None."""
         return getattr(tensor, "_version", None)
 
     def onednn_linear(

@@ -69,8 +69,9 @@ def leave_processes() -> None:
 
 
 def _own_gpu(local, visible):
-    """Return the number of the one GPU that a process may use; None: all that it sees."""
-    if local is None or visible == 1:  # Slurm's `--gpus-per-task 1` shows one
+    """Return the number of the one GPU that a process may use; None: the backend chooses."""
+    # With Slurm's `--gpus-per-task 1`, each process sees one GPU, with the number 0.
+    if local is None or visible == 1:
         return None
     is_visible = local < visible or not visible
     require(is_visible, "number of the process on its host", local, f"below {visible}, its GPUs")

@@ -127,7 +127,7 @@ class Checkpoints(keras.callbacks.Callback):
 
     @property
     def step(self) -> int:
-        """Number of finished batches in the checkpoint of an unfinished epoch; 0 without one."""
+        """Number of finished batches in the checkpoint `unfinished`; 0 if there is none."""
         return self._step
 
     @property
@@ -255,7 +255,7 @@ class Checkpoints(keras.callbacks.Callback):
         self._write_log()
         if current().index == 0:
             for path in (*self.paths()[: -self.keep], self.folder / UNFINISHED):
-                (path / STATE).unlink(missing_ok=True)  # first: it marks a checkpoint
+                (path / STATE).unlink(missing_ok=True)  # without it, the rest is no checkpoint
                 shutil.rmtree(path, ignore_errors=True)
         if self._stops(None):
             raise TrainingStopped(f"after epoch {self.epoch}")
