@@ -91,7 +91,7 @@ class Child:
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(
                 OSError, ValueError
-            ):  # it still held a request, for an ended child
+            ):  # it held an unread request
                 pipe.close()  # type: ignore[union-attr]  # a pipe
 
 

@@ -239,7 +239,8 @@ def complete(folder: str | os.PathLike) -> None:
 def locked(folder: str | os.PathLike) -> Iterator[None]:
     """Hold an exclusive lock on a folder, and remove scratch folders of killed processes.
 
-    Such folders are removed from the folder and from the folders directly inside it. A missing folder is made; if it is empty at the end, it is removed.
+    These are removed from the folder and from the folders directly inside it. A missing folder is
+    made; if it is empty at the end, it is removed.
 
     Raises:
         ValueError: If another process holds the lock.
