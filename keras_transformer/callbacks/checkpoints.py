@@ -167,7 +167,7 @@ class Checkpoints(keras.callbacks.Callback):
     ) -> None:
         """Train a model, from the last checkpoint (even inside an epoch) to the last epoch.
 
-        If no epoch is left to train, the model keeps its weights: the checkpoint is not read.
+        If no epoch is left to train, the weights of the checkpoint are not loaded.
 
         Args:
             model: A compiled model.

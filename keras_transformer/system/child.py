@@ -89,9 +89,7 @@ class Child:
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(
-                OSError, ValueError
-            ):  # it held an unread request
+            with contextlib.suppress(OSError, ValueError):  # it held an unread request
                 pipe.close()  # type: ignore[union-attr]  # a pipe
 
 
