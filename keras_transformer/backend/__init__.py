@@ -1,4 +1,4 @@
-"""Functions whose code depends on the backend; other packages call these and `keras.ops`.
+"""Functions whose code depends on the backend, for the other packages.
 
 A function that works only on certain backends says so in its docstring.
 """

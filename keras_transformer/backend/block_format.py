@@ -25,7 +25,7 @@ MIDDLES = {4: (8, 1), 8: (136, 17)}
 
 
 def stored_levels(levels_FD: np.ndarray, bits: int) -> np.ndarray:
-    """Return levels (F, D) uint8 in the form of files."""
+    """Convert levels (F, D) uint8 to the form of files."""
     if bits == 8:
         return levels_FD
     low, high = np.split(levels_FD, 2, axis=1)

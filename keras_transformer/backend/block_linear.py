@@ -28,7 +28,7 @@ def levels_shape(num_outputs: int, num_inputs: int, bits: int) -> tuple[int, int
 
 
 def levels_in_memory(levels_FD: np.ndarray, bits: int) -> np.ndarray:
-    """Return levels (F, D) uint8 in the form of memory."""
+    """Convert levels (F, D) uint8 to the form of memory."""
     if _is_packed():
         return products.packed(levels_FD, bits)
     return stored_levels(levels_FD, bits)

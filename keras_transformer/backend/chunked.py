@@ -16,7 +16,7 @@ from keras import ops
 from keras_transformer.backend import quick
 from keras_transformer.backend.compilation import BACKEND
 
-CHUNK = 512  # queries and keys per chunk
+CHUNK = 512  # maximum number of queries, and of keys, in a chunk
 _LOWEST = -1e30  # score of a key that is not allowed
 
 
@@ -220,13 +220,14 @@ def _backward(chunks, query, key, value, output, log_sum, upstream):
     nothing = ops.zeros((rows, heads, chunks.size, width))
 
     def weights(i, j, query_i, key_j, value_j, upstream_i):
-        """Return the weights of two chunks, and the gradient of their scaled products."""
+        """Return the weights of two chunks, and the gradient of the products Q K^T."""
         scores = chunks.scores(query_i, key_j, i, j)
         weights = ops.exp(scores - chunks.of(log_sum, i)[..., None])
         through = ops.matmul(upstream_i, ops.transpose(value_j, (0, 1, 3, 2)))
         through = ops.cast(through, "float32") - chunks.of(inner, i)[..., None]
         slope = chunks.scale
-        if chunks.soft_cap is not None:  # the gradient of masked scores, far below the cap, is 0
+        if chunks.soft_cap is not None:
+            # Clipped, because the square of a masked score would overflow float32.
             slope = slope * (1 - ops.square(ops.clip(scores / chunks.soft_cap, -1.0, 1.0)))
         return [ops.cast(x, value.dtype) for x in (weights, weights * through * slope)]
 

@@ -56,7 +56,7 @@ def replica_sums(values: Sequence[Any]) -> list[Any]:
     """
     present = [x for x in values if x is not None]
     if BACKEND == "torch" and num_replicas() > 1 and present:
-        # All values in one message, in the widest of their dtypes: each message costs a delay.
+        # All values in one message, in float32 or a wider dtype: each message costs a delay.
         dtype = functools.reduce(torch.promote_types, [x.dtype for x in present], torch.float32)
         flat = torch.cat([x.detach().reshape(-1).to(dtype) for x in present])
         torch.distributed.all_reduce(flat)
@@ -94,6 +94,6 @@ def with_rows(batch: Any) -> Any:
 
 
 def _context():
-    """Return TensorFlow's replica context; None if there is only one replica."""
+    """Return TensorFlow's context of several replicas; None outside of one."""
     context = tf.distribute.get_replica_context() if BACKEND == "tensorflow" else None
     return None if context is None or context.num_replicas_in_sync == 1 else context

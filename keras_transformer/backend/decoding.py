@@ -1,4 +1,4 @@
-"""The best tokens, gathering by indices, and the loop of a search."""
+"""Parts of a search: the best tokens, reading and writing by index, and its loop."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def _top_k(x, k):
     """Return the result of `quick.top_k`, which is slow on TensorFlow and JAX for a large V.
 
     The k highest values are in the k groups of `_GROUP` tokens with the highest maxima, which one
-    pass finds.
+    pass finds, or in the rest of fewer than `_GROUP` tokens.
     """
     size = x.shape[-1]
-    groups = size // _GROUP if size else 0  # unknown only on TensorFlow
+    groups = size // _GROUP if size else 0  # the size is unknown only on TensorFlow
     if groups <= k:
         return quick.top_k(x, k)
     x_RV = quick.reshape(x, (-1, size))
@@ -91,7 +91,7 @@ def gather(x: Any, indices: Any, axis: int) -> Any:
         return torch.gather(x, axis, indices)
     later = indices.shape[axis + 1 :]
     if BACKEND == "tensorflow" and all(size == 1 for size in later):
-        # Keras (3.15) transposes x and back.
+        # `ops.take_along_axis` (Keras 3.15) transposes x and back.
         if len(later):
             indices = tf.squeeze(indices, [*range(axis + 1, len(indices.shape))])
         return tf.gather(x, indices, axis=axis, batch_dims=axis)

@@ -25,5 +25,5 @@ def uses_torch_kernels(x: Any) -> bool:
 
 
 def uses_tensorflow_kernels() -> bool:
-    """Return whether layers use `backend.tensorflow.kernels`: inside `training_step`."""
+    """Return whether to use `backend.tensorflow.kernels`: on TensorFlow inside `training_step`."""
     return BACKEND == "tensorflow" and in_training_step()

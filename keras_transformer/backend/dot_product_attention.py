@@ -70,9 +70,9 @@ def attention(
     """Return softmax(Q K^T / sqrt(H) + bias) V, computed in the backend's fastest way.
 
     Equals `attention_weights` times the values, but does not keep the weights. Long inputs (`LONG`,
-    `MANY_WINDOWS`) are computed in chunks, in memory that grows linearly with the length. Chunks
-    need a known length and a boolean mask or none; they are not used with a bias, nor in portable
-    graphs.
+    `MANY_WINDOWS`) are computed in chunks, in memory that grows linearly with the length, unless a
+    kernel of PyTorch needs as little. Chunks need known lengths and a boolean mask or no mask; they
+    are not used with a bias, nor in portable graphs.
 
     Args:
         query_BNTH, key_BNSH, value_BNSH: Queries, keys and values per head.
@@ -121,7 +121,7 @@ def _in_chunks(query_BNTH, key_BNSH, mask, bias, pattern, soft_cap):
 
 
 def masked_by(pattern: Pattern, query_BNTH: Any, key_BNSH: Any, mask: Any = None) -> Any:
-    """Combine a boolean or additive mask (or None) with the pattern."""
+    """Return a mask (boolean, additive or None) combined with a pattern; None: attend to all."""
     if not pattern.hides:
         return mask
     allowed = pattern.mask(quick.shape(query_BNTH)[2], quick.shape(key_BNSH)[2])

@@ -13,7 +13,7 @@ from keras_transformer.backend.compilation import BACKEND, COMPILES_EACH_SHAPE
 if BACKEND == "torch":
     import torch
 
-# Whether searches are recorded.
+# Whether searches are recorded as CUDA graphs.
 RECORDS_SEARCHES = BACKEND == "torch" and torch.cuda.is_available()
 # Whether a search of a new shape takes longer than a repeated one.
 SEARCHES_BY_SHAPE = COMPILES_EACH_SHAPE or RECORDS_SEARCHES

@@ -78,7 +78,8 @@ def has_int8_linear(x: Any) -> bool:
 def lookup(table: Any, ids: Any) -> Any:
     """Return the rows (..., D) of the variable `table` (V, D) at `ids` (...).
 
-    Their dtype is that of the table, or in mixed precision the compute dtype.
+    Their dtype is that of the table; in mixed precision without PyTorch's kernels, it is the
+    compute dtype.
     """
     if BACKEND == "torch":
         return matrix_products.lookup(table, ids, itself=uses_torch_kernels(ids))

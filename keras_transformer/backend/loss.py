@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy per token (section 5.4)."""
+"""Losses per token: label-smoothed cross-entropy (section 5.4), and R-Drop's loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weight updates with the backend's own kernels."""
+"""Adam's update with a kernel of the backend."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def adam_update(
     """Apply one Adam update in place with the backend's own kernel, if `has_adam_update()`.
 
     Args:
-        parameters, gradients, momentums, velocities: Tensors of PyTorch, or variables of
-            TensorFlow, one of each for each weight, in the same order.
+        parameters, momentums, velocities: Tensors of PyTorch, or variables of TensorFlow: one of
+            each for each weight.
+        gradients: Gradients of the parameters, tensors.
         rate: Learning rate.
         step: Number of this update, from 1.
         beta_1, beta_2, epsilon: See `keras.optimizers.Adam`.

@@ -35,11 +35,11 @@ _UNITS = {
 
 
 def usable_precision(precision: str) -> str:
-    """Return `precision`, or "float32" with a warning if float32 is faster on this machine.
+    """Return `precision`, or "float32" with a warning if this machine is slower in it, or fails.
 
-    On a CPU its instructions decide, see `is_fast`. Then a small product is tried, which must not
-    fail. With `is_strict` only this trial decides. Other types than bfloat16 and float16, such as
-    "int8", are returned unchanged.
+    `is_fast` says whether it is slower; with `is_strict` this does not count. Whether it fails is
+    tried with a small product. Types other than bfloat16 and float16, such as "int8", are returned
+    unchanged.
 
     Args:
         precision: A dtype or a Keras dtype policy, such as "bfloat16" or "mixed_bfloat16".

@@ -28,8 +28,8 @@ def _find(module: str, name: str) -> Any:
         return None
 
 
-# Keras 3.15. For `in_stateless_scope` below: outside a scope, Keras's own takes twenty times as
-# long. This is the module, because `clear_session` replaces the tracker in it.
+# Keras 3.15. For `in_stateless_scope` below: outside a scope, Keras's function takes twenty times
+# as long. This is the module, because `clear_session` replaces the tracker in it.
 GLOBAL_STATE = _find("keras.src.backend.common", "global_state")
 # Keras 3.15. The mask that `Masking` or `Embedding(mask_zero=True)` attached to a tensor.
 GET_MASK = _find("keras.src.backend.common.masking", "get_keras_mask")
@@ -91,7 +91,7 @@ def is_rematerialized(layer: keras.layers.Layer) -> bool:
 
 
 def own_policy(layer: keras.layers.Layer) -> Any:
-    """Return a layer's dtype policy (`_dtype_policy`, 3.15); None if that is a map of policies."""
+    """Return a layer's dtype policy (`_dtype_policy`, 3.15); None if it is a map of policies."""
     policy = getattr(layer, "_dtype_policy", None)
     return None if isinstance(policy, keras.dtype_policies.DTypePolicyMap) else policy
 
@@ -157,11 +157,11 @@ if BACKEND == "torch":
         return getattr(torch, keras.backend.standardize_dtype(dtype))
 
     def in_transform() -> bool:
-        """Return whether the caller runs inside a `torch.func` transform."""
+        """Return whether the caller is inside a `torch.func` transform; fallback: False."""
         return PEEK_TRANSFORM is not None and PEEK_TRANSFORM() is not None
 
     def version_of(tensor: torch.Tensor) -> int | None:
-        """Return a counter of the tensor's changes (`_version`, PyTorch 2.13), or None."""
+        """Return a counter of in-place changes (`_version`, PyTorch 2.13); fallback: None."""
         return getattr(tensor, "_version", None)
 
     def onednn_linear(

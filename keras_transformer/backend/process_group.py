@@ -42,7 +42,7 @@ def join_processes(index: int, count: int, address: str, local: int | None) -> N
         jax.config.update("jax_enable_preemption_service", False)
         gpu = _own_gpu(local, _visible_gpus())
         gpus = None if gpu is None else [gpu]
-        # Without detection: under Slurm, JAX would use one device even if `gpus` is None, for all.
+        # Without detection: under Slurm, JAX would use one device even if `gpus` is None (all).
         jax.distributed.initialize(
             address, count, index, gpus, cluster_detection_method="deactivate"
         )
@@ -69,8 +69,9 @@ def leave_processes() -> None:
 
 
 def _own_gpu(local, visible):
-    """Return the number of the only GPU that a process may use; None: no such limit."""
-    if local is None or visible == 1:  # Slurm's `--gpus-per-task 1` shows one
+    """Return the number of the one GPU that a process may use; None: the backend chooses."""
+    # With Slurm's `--gpus-per-task 1`, each process sees one GPU, with the number 0.
+    if local is None or visible == 1:
         return None
     is_visible = local < visible or not visible
     require(is_visible, "number of the process on its host", local, f"below {visible}, its GPUs")

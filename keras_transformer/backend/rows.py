@@ -71,7 +71,7 @@ def take_rows(cache_BNSH: Any, first: Any, count: Any, places: int | None = None
 
 
 def put_rows(cache_BNSH: Any, rows_CNSH: Any, first: Any) -> Any:
-    """Return the cache with the rows of `take_rows` written back; on PyTorch they are views."""
+    """Return the cache with the rows of `take_rows` written back; on PyTorch, they already are."""
     if BACKEND == "torch":  # the view was written in place
         return cache_BNSH
     if BACKEND == "tensorflow":

@@ -1,4 +1,4 @@
-"""Independent pieces of work on all cores of a CPU: one thread for each core."""
+"""Independent pieces of work, computed by several threads on a CPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def by_workers(function: Callable[[Any], Any], items: Sequence[Any], workers: in
 
     Compiled searches gain from it: they release Python's lock and share the weights, and their
     matrix products are too small for several threads each. In these threads `interruption.check`
-    raises as it would in the caller's.
+    raises as it would in the calling thread.
 
     Args:
         function: Function that is safe in several threads.

@@ -77,8 +77,8 @@ class Checkpoints(keras.callbacks.Callback):
             the epoch. Several processes all end after the same batch, at most 16 batches later.
 
     Raises:
-        ValueError: If an argument is out of range, or the checkpoints in the folder are broken or
-            belong to another run.
+        ValueError: If an argument is out of range, or the checkpoints in the folder are broken,
+            belong to another run or, with `patience`, lack the `monitor`.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Checkpoints(keras.callbacks.Callback):
 
     @property
     def step(self) -> int:
-        """Number of finished batches in the checkpoint of an unfinished epoch; 0 without one."""
+        """Number of finished batches in the checkpoint `unfinished`; 0 if there is none."""
         return self._step
 
     @property
@@ -166,6 +166,8 @@ class Checkpoints(keras.callbacks.Callback):
         **options: Any,
     ) -> None:
         """Train a model, from the last checkpoint (even inside an epoch) to the last epoch.
+
+        If no epoch is left to train, the weights of the checkpoint are not loaded.
 
         Args:
             model: A compiled model.
@@ -253,7 +255,7 @@ class Checkpoints(keras.callbacks.Callback):
         self._write_log()
         if current().index == 0:
             for path in (*self.paths()[: -self.keep], self.folder / UNFINISHED):
-                (path / STATE).unlink(missing_ok=True)  # first: it marks a checkpoint
+                (path / STATE).unlink(missing_ok=True)  # without it, the rest is no checkpoint
                 shutil.rmtree(path, ignore_errors=True)
         if self._stops(None):
             raise TrainingStopped(f"after epoch {self.epoch}")

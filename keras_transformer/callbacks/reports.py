@@ -32,7 +32,7 @@ class TranslationQuality(keras.callbacks.Callback):
         options: Options of `Translator.translate`, such as {"beam_size": 1}.
 
     Attributes:
-        last: The last values of `val_bleu` and `val_chrf`, by name; {} before the first.
+        last: The last `val_bleu` and `val_chrf`, by name; {} before the first translation.
 
     Raises:
         ValueError: If `every` is below 1 or there are no pairs.

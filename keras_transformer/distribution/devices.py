@@ -37,9 +37,9 @@ def distribute(data: int = -1, model: int = 1, shard_weights: bool = False) -> S
     ```
 
     Then `fit`, `evaluate` and `predict` are called as on one device. The losses are those of one
-    device, up to rounding. If the environment names several processes (`places.place_in`), they
-    are joined, and each passes its rows of a batch to `fit`: `spread.part`. If their seeds differ,
-    all get one from process 0 (`processes.join`).
+    device, up to rounding and dropout. If the environment names several processes
+    (`places.place_in`), they are joined, and each passes its rows of a batch to `fit`:
+    `spread.part`. If their seeds differ, all get one from process 0 (`processes.join`).
 
     With JAX, the devices are those of all processes. With PyTorch, each process has one device,
     and batches are split over the processes alone. With TensorFlow, one process uses the devices

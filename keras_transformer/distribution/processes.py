@@ -150,7 +150,7 @@ class Processes:
             raise TimeoutError(wrong)
 
     def _gather(self, port, deadline):
-        """Wait for all processes; return a phrase about one with a wrong index, else ""."""
+        """Wait for all processes; return a phrase about one whose index is wrong, else ""."""
         # The backend's port: if it is taken, the backend ends without naming the reason.
         _server(port - 1).close()
         with _server(port) as server:

@@ -133,7 +133,7 @@ class Adapters:
 
     @contextlib.contextmanager
     def using(self, name: str | None) -> Iterator[None]:
-        """Use an adapter in the context; afterwards, return to the one that was in use before.
+        """Use an adapter (None: the base) in the context, then return to what was in use before.
 
         Other threads that call `load`, `use` or `using` wait until the end of the context.
         """

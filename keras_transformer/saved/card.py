@@ -37,8 +37,8 @@ class Run:
         command: The command line.
         script: The module of the training script.
         options: Options of the run, plain values.
-        files: Name, number of bytes and SHA-256 of each data file; None if the SHA-256 was not
-            computed.
+        files: Name, number of bytes and SHA-256 of each data file; None in place of a SHA-256 that
+            was not computed.
         versions: Versions of the packages, by name.
         metrics: Content of `metrics.json`: measures by test set, and other numbers by name.
     """
@@ -192,7 +192,7 @@ def _digest(text: str) -> str:
 def _is_ours(path: Path) -> bool:
     """Return whether a card was written by `write_card` and not edited since."""
     try:
-        # Git may have changed the line ends.
+        # Git may have changed the line endings.
         text = path.read_text("utf-8").replace("\r\n", "\n")
     except (UnicodeDecodeError, OSError):
         return False

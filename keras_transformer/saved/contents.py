@@ -48,7 +48,7 @@ def checkpoint_type(folder: str | os.PathLike) -> str | None:
 
 
 def is_hub_name(source: str | os.PathLike) -> bool:
-    """Return whether a text can be a name on a hub, `name` or `owner/name`, and no path exists."""
+    """Return whether a text can be a name on a hub, `name` or `owner/name`, and is no path."""
     path = Path(source)
     is_name = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", str(source)) and not path.exists()
     return bool(is_name and (path.parent == Path() or not path.parent.exists()))

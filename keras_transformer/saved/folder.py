@@ -51,8 +51,8 @@ def save_folder(
     head added. `config.json` then names the folder of the base. Both kinds of folders load alike.
 
     Other files in the folder are kept, except those that killed processes left; so is a model card
-    that somebody edited. Everything is written under other names first: an error or a kill leaves
-    the old model, or the new one. Any backend can load the folder.
+    that somebody edited. Everything is written under other names first, so that an error or a
+    kill leaves either the old model or the new one. Any backend can load the folder.
 
     Args:
         folder: Folder to write to; created if missing.

@@ -125,8 +125,8 @@ REGRESS = Use(
 FILL = Use(
     """Fill the masked place in each line of text.
 
-    Each line has the mask token once: <mask> for a RoBERTa, an MPNet or an ESM, else [MASK]. Write
-    one line for each line read: the candidates, best first, with tabs between them. With --json,
+    Each line has the mask token of the model once, [MASK] or <mask>. Write one line for each line
+    read: the candidates, best first, with tabs between them. With --json,
     write the text and the candidates with their probabilities.
 
     \b

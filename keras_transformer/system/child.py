@@ -89,7 +89,7 @@ class Child:
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError, ValueError):  # it holds a request that was never read
+            with contextlib.suppress(OSError, ValueError):  # it held an unread request
                 pipe.close()  # type: ignore[union-attr]  # a pipe
 
 

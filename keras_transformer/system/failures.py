@@ -59,8 +59,8 @@ def memory_errors() -> Iterator[None]:
     """Raise MemoryError in place of a backend's own out-of-memory error.
 
     Raises:
-        MemoryError: If the body runs out of memory. In place of a backend's error, its message says
-            which option reduces the use.
+        MemoryError: If the body runs out of memory. If it replaces a backend's error, its message
+            names an option that reduces the memory.
     """
     try:
         yield

@@ -184,7 +184,7 @@ def _is_needed(room, path):
 
 
 def remove_stale(folder: str | os.PathLike, name: str | None = None) -> None:
-    """Remove scratch folders of killed processes from `folder`, after moving complete content.
+    """Remove scratch folders of killed processes, after moving complete content to its place.
 
     Args:
         folder: The folder; nothing happens if it does not exist.
@@ -237,9 +237,10 @@ def complete(folder: str | os.PathLike) -> None:
 
 @contextlib.contextmanager
 def locked(folder: str | os.PathLike) -> Iterator[None]:
-    """Hold an exclusive lock on a folder, and remove scratch folders of killed processes there.
+    """Hold an exclusive lock on a folder, and remove scratch folders of killed processes.
 
-    A missing folder is made; if it is empty at the end, it is removed.
+    These are removed from the folder and from the folders directly inside it. A missing folder is
+    made; if it is empty at the end, it is removed.
 
     Raises:
         ValueError: If another process holds the lock.

@@ -39,7 +39,8 @@ class FieldTable:
             path: The file, for messages.
 
         Raises:
-            ValueError: If a field of `refused` has a value that is not supported; names it.
+            ValueError: If a field of `refused` has a value that is not supported; the message
+                names it.
         """
         for name, accepted in self.refused.items():
             value = facts.get(name, next(iter(accepted)))

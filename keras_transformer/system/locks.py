@@ -23,7 +23,7 @@ class NoLock:
 def acquired(path: Path, timeout: float = 0) -> FileLock | NoLock | None:
     """Acquire the lock of a file and return it; None if it is not free within `timeout` seconds.
 
-    With a timeout of -1, wait until it is free.
+    With a timeout of -1, wait until it is free. On a file system without locks, return a `NoLock`.
     """
     lock = FileLock(path)
     try:

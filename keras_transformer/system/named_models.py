@@ -40,8 +40,8 @@ def is_name(model: str | os.PathLike) -> bool:
 def installed_models() -> dict[str, Path]:
     """Return the folders of the models of installed packages by name.
 
-    An entry point whose module is missing is left out. No module is imported, except the packages
-    that contain one.
+    An entry point whose module is missing is left out. The modules are not imported, only the
+    packages that contain them.
     """
     folders: dict[str, Path] = {}
     for entry in metadata.entry_points(group=GROUP):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 VARIABLE = "KERAS_TRANSFORMER_PROCESSOR"
 CPUINFO = Path("/proc/cpuinfo")
-# Names of instruction sets of ARM processors: that of macOS, and that of Linux.
+# Instruction sets of ARM processors: macOS's name, and Linux's name.
 _OF_MACOS = {"DotProd": "asimddp", "I8MM": "i8mm", "BF16": "bf16", "FP16": "asimdhp"}
 
 
@@ -48,7 +48,7 @@ def num_threads() -> int:
 
 
 def is_amd() -> bool:
-    """Return whether AMD made the processor, by `/proc/cpuinfo`; False on other systems."""
+    """Return whether AMD made the processor, by `/proc/cpuinfo`; False without that file."""
     with contextlib.suppress(OSError):
         return "AuthenticAMD" in CPUINFO.read_text()
     return False

@@ -101,7 +101,7 @@ def _is_other_project(folder: str, name: str) -> bool:
 
 
 def choose_backend() -> None:
-    """Set KERAS_BACKEND unless Keras would choose an installed backend by itself.
+    """Set KERAS_BACKEND, unless it is set or Keras's configuration names an installed backend.
 
     Keras uses the backend in KERAS_BACKEND, else the one in its configuration file, else
     TensorFlow. At its first import Keras writes that file with "tensorflow", whatever is installed.

@@ -31,9 +31,8 @@ class Adapter:
         products: Matrices A (D, rank) and B (rank, F) by the Keras path of a kernel W, which
             becomes W + (alpha / rank) A B.
         whole: Weights that were trained whole, such as those of a new head, by path.
-        base: `SAMPLES` values of each of the N weights of the base that are not in `whole`,
-            (N, `SAMPLES`), in the order of their paths; None: any base with weights of these shapes
-            is accepted.
+        base: Samples (N, `SAMPLES`) of the N weights of the base that are not in `whole`, in the
+            order of their paths; None: any base with weights of these shapes is accepted.
         rank: Rank of the products.
         alpha: Scale of the products, see `products`.
     """
@@ -194,6 +193,6 @@ def _sample(weight):
 
 
 def _samples(weights):
-    """Return the values of weights (N, `SAMPLES`) in the order of their paths."""
+    """Return samples of the N weights (N, `SAMPLES`), in the order of their paths."""
     rows = [_sample(weights[path]).astype("float32") for path in sorted(weights)]
     return np.stack(rows) if rows else np.zeros((0, SAMPLES), "float32")

@@ -1,4 +1,4 @@
-"""Average of the weights of checkpoints: it usually translates better than the last one."""
+"""Mean weights of checkpoints, which usually translate better than the last checkpoint."""
 
 from __future__ import annotations
 

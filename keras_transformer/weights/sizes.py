@@ -21,7 +21,7 @@ TABLE = 1 << 24  # elements of all tables that are not stored, such as sinusoids
 # Elements that may be allocated per stored element: a file of a 4-bit model stores two weights as
 # one element, and the model is first made with floats.
 TIMES = 4
-MOST_BLOCKS = 100  # allowed even with fewer tensors: blocks may be shared
+MOST_BLOCKS = 100  # layers that are allowed even with fewer tensors: they may share weights
 
 
 @contextlib.contextmanager
@@ -51,17 +51,17 @@ def check_sizes(config: Config, count: int, numbers: int) -> None:
         numbers: Number of elements of these tensors.
 
     Raises:
-        ValueError: If a size is too large; names it.
+        ValueError: If a size is too large; the message names it.
     """
-    config = getattr(config, "base_config", config)  # of a reward model: its base
+    config = getattr(config, "base_config", config)  # a reward model has the sizes of its base
     sizes = _sizes(config)
     most, width = max(numbers, LEAST), sizes["d_model"]
-    has_table = not hasattr(config, "theta")  # rotary positions have none
+    has_table = not hasattr(config, "theta")  # not with rotary positions
 
     def check(name, value, limit, held):
         require(value <= limit, name, value, f"at most {limit}: the weights are {held}")
 
-    check("d_model", width, math.isqrt(most), f"{numbers} numbers")  # other limits need it
+    check("d_model", width, math.isqrt(most), f"{numbers} numbers")  # the other limits divide by it
     for name, value in sizes.items():
         if name.endswith("layers"):
             check(name, value, max(count, MOST_BLOCKS), f"{count} tensors")

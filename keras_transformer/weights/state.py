@@ -41,12 +41,12 @@ OPTIMIZER = "optimizer.safetensors"
 RANDOM = "random.safetensors"
 RUNNING_METRICS = "metrics.safetensors"
 STATE = "state.json"
-UNFINISHED = "unfinished"  # state within an epoch; at the ends of epochs: `epoch-0007` and so on
+UNFINISHED = "unfinished"  # folder of a state within an epoch; that after epoch 7 is `epoch-0007`
 _SEED = "seed "
 
 
 def epoch_paths(folder: str | os.PathLike) -> list[Path]:
-    """Return the states saved at the ends of epochs, oldest first."""
+    """Return the paths of the states saved at the ends of epochs, oldest first."""
     return sorted(
         path
         for path in Path(folder).glob("epoch-*")
@@ -55,7 +55,7 @@ def epoch_paths(folder: str | os.PathLike) -> list[Path]:
 
 
 def latest(folder: str | os.PathLike) -> Path | None:
-    """Return the latest state in a folder; None if there is none.
+    """Return the path of the latest state in a folder; None if there is no state.
 
     Raises:
         ValueError: If a `state.json` is broken.
@@ -80,7 +80,7 @@ def read_state(path: str | os.PathLike) -> dict[str, Any]:
         time that they took.
 
     Raises:
-        ValueError: If it is broken.
+        ValueError: If the file is broken.
     """
     path = Path(path, STATE)
     state = read_json(path)
@@ -146,7 +146,8 @@ def restore_state(path: str | os.PathLike, model: keras.Model) -> dict[str, np.n
         before = random_state()
         try:
             set_random_state(others)
-            if not file.is_file():  # fewer processes wrote it: draw other numbers than process 0
+            # If fewer processes wrote the state, this one draws other numbers than process 0.
+            if not file.is_file():
                 differ_by_process()
                 others = random_state()
         except (RuntimeError, TypeError, ValueError) as error:

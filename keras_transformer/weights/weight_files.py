@@ -49,7 +49,7 @@ def assign_weights(weights: Mapping[str, np.ndarray], model: keras.Model) -> Non
         model: A model whose weights have exactly these paths and shapes.
 
     Raises:
-        ValueError: If a weight is missing, unexpected or of another shape; names it.
+        ValueError: If a weight is missing, unexpected or of another shape; the message names it.
     """
     expected = {weight.path: tuple(weight.shape) for weight in model.weights}
     check_same(expected, {path: value.shape for path, value in weights.items()}, "the model")
@@ -58,7 +58,7 @@ def assign_weights(weights: Mapping[str, np.ndarray], model: keras.Model) -> Non
 
 
 def read_weights(path: str | os.PathLike, foreign: bool = False) -> dict[str, np.ndarray]:
-    """Return the arrays of a safetensors file by name, whole or from slices of several processes.
+    """Return arrays by name, from a safetensors file or from the slices of several processes.
 
     Args:
         path: The file, or a checkpoint folder with a `weights.safetensors`.
@@ -96,7 +96,7 @@ def load_weights(path: str | os.PathLike, model: keras.Model) -> None:
     """Load the weights of a file or checkpoint folder into a model.
 
     Raises:
-        FileNotFoundError, ValueError: As in `read_weights` and `assign_weights`; names the path.
+        FileNotFoundError, ValueError: As in `read_weights` and `assign_weights`.
     """
     weights = read_weights(path)
     try:

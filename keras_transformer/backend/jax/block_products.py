@@ -11,7 +11,7 @@ from jax import numpy as jnp
 from keras_transformer.backend.block_format import BLOCK, MIDDLES
 
 _FEW_ROWS = 4  # with more rows, it is faster to convert parts of the matrix to floats
-_AT_ONCE = 512, 256, 128, 64  # outputs of a part: the first number that divides all outputs
+_AT_ONCE = 512, 256, 128, 64  # outputs per part: the first that divides the number of outputs
 
 
 def linear(x_ND: Any, levels: Any, scales: Any, bits: int) -> Any:

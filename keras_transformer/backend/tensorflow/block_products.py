@@ -32,6 +32,6 @@ def _multiply(x_ND, levels, scales, bits, part):
 
 
 # In a product with one row, XLA computes the weights inside the sum and never stores them. It would
-# store them if one function computed both halves. It compiles when it runs, so sizes that are
-# unknown in a graph are allowed.
+# store them if one function computed both halves. XLA compiles this function when it runs, so sizes
+# may be unknown in a graph that calls it.
 _compiled = tf.function(_multiply, jit_compile=True, autograph=False, reduce_retracing=False)

@@ -132,7 +132,7 @@ def real_tokens(labels_BT: torch.Tensor, pad_id: int) -> tuple[torch.Tensor, tor
 def at_all_places(
     results: Sequence[torch.Tensor], labels_BT: torch.Tensor, real_M: torch.Tensor | None
 ) -> tuple[torch.Tensor, ...]:
-    """Return results (M,) of `real_tokens` in the shape of the labels, with zeros for padding."""
+    """Return results (M,) at real tokens in the shape of the labels, with zeros for padding."""
     if real_M is not None:
         size = labels_BT.numel()
         results = [x.new_zeros(size).index_copy(0, real_M, x) for x in results]

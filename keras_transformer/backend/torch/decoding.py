@@ -1,4 +1,4 @@
-"""Search on PyTorch, in eager steps: finished rows are removed, caches grow in place."""
+"""Search on PyTorch, in eager steps: finished rows are removed, caches are written in place."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ def write_cache(cache_BNSH: torch.Tensor, update_BNTH: torch.Tensor, index: Any)
 
 
 def best_tokens(logits: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Kernel of `backend.best_tokens` for PyTorch: processes logits in chunks that stay in cache.
+    """Kernel of `backend.best_tokens` for PyTorch.
 
-    On a CPU, the k best logits are searched in the k groups with the highest maxima, which one pass
-    finds; `torch.topk` over all logits takes longer.
+    On a CPU, many logits are processed in chunks that stay in cache, and the k best are searched in
+    the k groups with the highest maxima, which one pass finds: `torch.topk` over all logits takes
+    longer.
     """
     if not is_portable() and logits.device.type == "cpu":
         rows, size = logits.numel() // logits.shape[-1], logits.shape[-1]
@@ -129,7 +130,7 @@ def _moves(done_B, left):
 
 
 def _without(x, holes, movers, order):
-    """Return the rows of `order`; caches (four axes) are compacted in place without gradients."""
+    """Return the rows of `order`; without gradients, caches (four axes) are changed in place."""
     if x.ndim != 4 or torch.is_grad_enabled():
         return x.index_select(0, order)
     x[holes] = x[movers]

@@ -120,7 +120,7 @@ class Packages:
             lock.release()
 
     def _planned(self, name, function, examples):
-        """Return a function's package, the module of `_flat`, and its flat example arguments."""
+        """Return the path of a function's package, the module of `_flat`, and flat arguments."""
         leaves = [[*map(_carrier, keras.tree.flatten(example))] for example in examples]
         variables = _variables_of(function, examples[0])
         sizes = [[(*x.shape, str(x.dtype)) for x in example] for example in leaves]

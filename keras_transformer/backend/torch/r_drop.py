@@ -19,7 +19,7 @@ class ProjectedRDrop(torch.autograd.Function):
     """(c1 + c2) / 2 + alpha / 2 (KL(p1, p2) + KL(p2, p1)) / 2 per token, and c1 without smoothing.
 
     p1 and p2 are the distributions of the two hidden states, c1 and c2 their smoothed
-    cross-entropies. With r = log p1 - log p2, the divergences are sum((p1 - p2) r), and the
+    cross-entropies. With r = log p1 - log p2, the two divergences add up to sum((p1 - p2) r). The
     gradient of this sum with respect to the logits of p1 is p1 (r - sum(p1 r)) + p1 - p2. The
     forward pass overwrites the logits with the gradients.
     """

@@ -16,7 +16,7 @@ _MOST = 64  # maximum number of recorded searches that are kept
 
 
 class NotRecordableError(RuntimeError):
-    """A function cannot be captured: it waits for the GPU, or there is not enough memory."""
+    """Raised when a function cannot be captured: it waits for the GPU, or memory is lacking."""
 
 
 class Recorder:
