@@ -1,4 +1,4 @@
-"""Losses of tokens, of numbers for tokens, and of pairs of answers of which one is preferred."""
+"""Losses of tokens, of numbers per token, of alignments, and of pairs of answers."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
     The same definition as `torch.nn.CrossEntropyLoss(label_smoothing=..., ignore_index=...)`. With
     the replicas of a `tf.distribute` strategy, the mean is over the tokens of all replicas, even
     if their numbers differ: each replica returns its share, and the strategy sums the shares. `fit`
-    and `evaluate` report this mean. (With metrics that need logits, Keras computes the mean that is
-    reported: it is exact if all replicas have the same number of rows.)
+    and `evaluate` of the models in this package report this mean.
 
     Args:
         label_smoothing: Probability in [0, 1) that is spread evenly over the vocabulary.
@@ -235,7 +234,7 @@ class PreferenceLoss(keras.losses.Loss):
     - "cpo": -log sigmoid(beta h) with r = log p(answer), plus the negative log-likelihood per token
       of the preferred answers (Xu et al. 2024, equations 3 to 5). It needs no reference.
 
-    Pairs without labels, which only fill a batch, do not count.
+    Pairs in which an answer has no labels, which only fill a batch, do not count.
 
     Args:
         kind: One of "sigmoid", "ipo", "hinge", "cpo".

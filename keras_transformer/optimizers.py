@@ -40,8 +40,9 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
             paper's inverse square root.
         name: Name of the schedule.
         decay: How the rate falls to zero: "linear"; "cosine", a half period (Loshchilov and Hutter
-            2017, equation 5, without restarts); or "cooldown", the inverse square root until the
-            last fifth of the run, and linearly from there (Zhai et al. 2022, section 3.5).
+            2017, equation 5, without restarts); or "cooldown", the inverse square root, which in
+            the last fifth of the run is multiplied by a factor that falls linearly from 1 to 0
+            (Zhai et al. 2022, section 3.5). Ignored without `total_steps`.
 
     Raises:
         ValueError: If an argument is not positive, `decay` is unknown, or `total_steps` is within
@@ -102,13 +103,14 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Adam(keras.optimizers.Adam):
-    """Keras's Adam with each weight updated in one pass over memory: on PyTorch 3 times as fast.
+    """Keras's Adam, with each weight updated in one pass over memory where the backend can.
 
     On PyTorch, and with `state_dtype`, epsilon is added to the bias-corrected root, as in Algorithm
     1 of Kingma and Ba 2015. Keras's Adam adds it before the correction; with the paper's 1e-9 the
-    difference does not matter. The arguments are those of `keras.optimizers.Adam`; `weight_decay`
-    spares biases and the weights of norms, also after the optimizer was saved and loaded. With
-    `use_ema`, the decay of the average is smaller at first, so that it forgets the first weights.
+    difference does not matter. `weight_decay` is not applied to biases and weights of norms, also
+    after the optimizer was saved and loaded. With `use_ema`, the decay of the average is smaller at
+    first, so that the first weights are soon forgotten. Further arguments are those of
+    `keras.optimizers.Adam`.
 
     Args:
         state_dtype: Dtype of the two moments of each weight: None, that of the weight; or
@@ -294,10 +296,10 @@ def adam(learning_rate: Any, **options: Any) -> Adam:
     Args:
         learning_rate: A number or a schedule.
         options: Further arguments of `Adam`, such as `state_dtype`, `global_clipnorm` or
-            `gradient_accumulation_steps`. With accumulation, Keras 3.15 asks
-            a schedule for the rate of each batch, so its steps are batches, not updates. In models
-            of this package, an update equals that of one batch with all tokens (`weigh_batches`);
-            in other models, gradients are averaged over batches.
+            `gradient_accumulation_steps`. With accumulation, Keras 3.15 asks a schedule for the
+            rate of each batch, so its steps are batches, not updates. In models of this package, an
+            update equals that of one batch with all tokens (`weigh_batches`); in other models,
+            gradients are averaged over batches.
     """
     settings = dict(beta_1=0.9, beta_2=0.98, epsilon=1e-9) | options
     return Adam(learning_rate, **settings)

@@ -102,7 +102,7 @@ def load_pretrained(
 
     - `Translator`: Marian (the 1,400 models of OPUS-MT), Pegasus with a Marian tokenizer, M2M-100,
       NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400.
-    - `CausalLM`: GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3, GLM-4 and Gemma.
+    - `CausalLM`: GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3, Phi-4-mini, GLM-4, Hunyuan and Gemma.
     - `Transcriber`: Whisper.
     - `ImageClassifier`: ViT and DeiT; without a classifier, `ImageEmbedder`.
     - `PretrainedModel`: BERT and its variants (`models.BERT`), DeBERTa-v2 and v3, ESM-2, a BART
@@ -130,9 +130,9 @@ def load_pretrained(
             (M2M-100), "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de"
             (T5, MADLAD-400); None: the languages in its files. `Translator.between` chooses others.
         precision: See `Translator.load`; None: float32.
-        prompt: For a language model that translates, once saved, with `Translator.load`: the name
-            of a built-in prompt, such as "tower", or a TOML file with the fields of
-            `TranslationPrompt`. None: the one whose authors trained a checkpoint of this name.
+        prompt: Prompt of a language model that translates; once saved, `Translator.load` loads it.
+            Name of a built-in prompt, such as "tower", or a TOML file with the fields of
+            `TranslationPrompt`. None: the built-in prompt for a checkpoint of this name, if any.
 
     Returns:
         The object for the family of the model.

@@ -74,7 +74,7 @@ def beam_loop(
 
     Args:
         step, search: See `beam_search`.
-        logits_BV, state: See `greedy_loop`, as for all that follow.
+        logits_BV, state: See `greedy_loop`, which also describes all other arguments.
     """
     rules, beam_size = Rules(search, eos_ids, pad_id, banned_ids, constraint), search.beam_size
     wanted = search.num_hypotheses or beam_size
@@ -134,7 +134,7 @@ class _Candidates:
 class _Beams:
     """One turn of beam search: `propose`, `finish`, `advance`, then `done`.
 
-    `wanted` is the number of hypotheses that a row must finish.
+    `wanted` is the number of hypotheses that a row must finish: `num_hypotheses`, or `beam_size`.
     """
 
     rules: Rules
@@ -157,7 +157,7 @@ class _Beams:
         return self.rules.search.scoring == "marian"
 
     def shrink(self, candidates, results):
-        """Return the candidates; only the best stay possible, as many as slots are left."""
+        """Return the candidates; all but the best, as many as slots are left, are impossible."""
         is_taken_BK = quick.cast(results["scores_BK"] > IMPOSSIBLE / 2, "int32")
         left_B1 = self.beam_size - quick.expand_dims(quick.sum(is_taken_BK, axis=1), 1)
         places_C = quick.arange(quick.shape(candidates.total_BC)[1], dtype="int32")

@@ -29,7 +29,7 @@ class Phrases:
     The state holds, per hypothesis, for F forms of at most N tokens:
 
     - `tokens` (F x N), padded with -1, and `phrase` (F), the number of each form's phrase;
-    - `least` (F): `least` of a phrase, at its first form; elsewhere 0;
+    - `least` (F): result of the method `least` for a phrase, at its first form; elsewhere 0;
     - `matched` (F): number of the form's first tokens that the last tokens spell;
     - `met` (F): whether the phrase is met;
     - `steps`: tokens left until the limit, EOS included.
@@ -88,7 +88,7 @@ class Phrases:
         return min(map(len, after_words or forms))
 
     def proposals(self, state: dict[str, Any]) -> Any:
-        """Return the token that each form needs next (..., F); -1 for none.
+        """Return the token that each form needs next (..., F); -1 if it needs none.
 
         Near the limit these are only tokens after which all phrases still fit.
         """

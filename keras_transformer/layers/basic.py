@@ -115,7 +115,7 @@ class Bias(DirectCalls, keras.layers.Layer):
     """A bias over the last axis, x + b, for logits.
 
     Args:
-        trained: Whether b is trained; Marian's is not.
+        trained: Whether b is trained.
     """
 
     def __init__(self, trained: bool = False, **kwargs: Any):

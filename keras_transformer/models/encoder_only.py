@@ -161,7 +161,7 @@ class EncoderOnly(VocabularyModel):
         self._has_types = has_types
 
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
-        """Return the input of a masked LM's projection, and a one for its bias: (B, T, D + 1)."""
+        """Return the input of a masked LM's projection, with a last element 1 for its bias."""
         x = self._transform(self.encode(inputs))
         return ops.concatenate([x, ops.ones_like(x[..., :1])], axis=-1)
 

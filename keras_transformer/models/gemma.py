@@ -1,9 +1,9 @@
 """Gemma 1, 2 and 3 (Gemma Team 2024a, 2024b and 2025).
 
-A gated feed-forward with GELU, embeddings times sqrt(D) that also make the logits, rotary
-positions. Gemma 2 and 3 have four norms a block, and windows in half of the blocks (Gemma 2) or in
-five of six (Gemma 3). Gemma 2 caps the products of attention and the logits; Gemma 3 normalizes
-queries and keys instead, and its blocks with a window have another rotary base.
+All have a gated feed-forward with GELU, rotary positions, and embeddings times sqrt(D) whose table
+also makes the logits. Gemma 2 and 3 have four norms a block, and windows in half of the blocks
+(Gemma 2) or in five of six (Gemma 3). Gemma 2 caps the products of attention and the logits; Gemma
+3 normalizes queries and keys instead, and its blocks with a window have another rotary base.
 """
 
 from __future__ import annotations

@@ -166,7 +166,11 @@ class Speech(EncoderDecoder):
         beam_size: int = 1,
         num_frames: Any = None,
     ) -> tuple[Any, Any, Callable]:
-        """Encode `features` and prefill the decoder, like `EncoderDecoder.prefill`."""
+        """Encode `features` and prefill the decoder, like `EncoderDecoder.prefill`.
+
+        Raises:
+            ValueError: If the features have another shape, or `length` is above `max_length`.
+        """
         self._check(features)
         if isinstance(length, int) and length > self.config.max_length:
             raise ValueError(f"length must be at most {self.config.max_length}, got {length}")
