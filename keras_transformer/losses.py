@@ -45,8 +45,8 @@ def check_labels(labels: Any, shape: Sequence[int | None]) -> None:
 class LabelSmoothedCrossentropy(keras.losses.Loss):
     """Mean label-smoothed cross-entropy of the tokens that are not padding (section 5.4).
 
-    The same definition as `torch.nn.CrossEntropyLoss(label_smoothing=..., ignore_index=...)`. With
-    the replicas of a `tf.distribute` strategy, the mean is over the tokens of all replicas, even
+    It is defined as `torch.nn.CrossEntropyLoss(label_smoothing=..., ignore_index=...)` is. With the
+    replicas of a `tf.distribute` strategy, the mean is over the tokens of all replicas, even
     if their numbers differ: each replica returns its share, and the strategy sums the shares. `fit`
     and `evaluate` of the models in this package report this mean.
 
@@ -192,8 +192,8 @@ def alignment_loss(weights_BTS: Any, alignment_BT: Any, counts_BT: Any) -> Any:
 
     Args:
         weights_BTS: Weights of one attention head; rows sum to 1.
-        alignment_BT: Index of the source token that each target token translates; below 0: none,
-            and the token adds nothing to the sum.
+        alignment_BT: Index of the source token that each target token translates. A target token
+            with an index below 0 adds nothing to the sum.
         counts_BT: Boolean, whether a target token counts in the mean, as all but padding do.
     """
     indices_BT1 = ops.expand_dims(ops.maximum(alignment_BT, 0), -1)

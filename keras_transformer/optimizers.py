@@ -118,7 +118,7 @@ class Adam(keras.optimizers.Adam):
             rounded stochastically.
 
     Raises:
-        ValueError: If `state_dtype` is another one, or set together with `amsgrad`.
+        ValueError: If `state_dtype` is unknown, or set together with `amsgrad`.
     """
 
     def __init__(self, *arguments: Any, state_dtype: str | None = None, **options: Any):

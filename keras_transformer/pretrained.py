@@ -192,7 +192,7 @@ def _loaded(
     for name, language in zip(("source_language", "target_language"), pair, strict=True):
         require(translates or prompted or language is None, name, language, accepted)
     folder = _whole(source, config)
-    # The tokenizer first: it fails before gigabytes are read.
+    # The tokenizer comes first, because its errors then come before gigabytes are read.
     if translates:
         fields, _ = hugging_face_checkpoint.read_config(folder)
         tokenizer = read_tokenizer(folder, fields)
@@ -296,7 +296,7 @@ def _converted(
         source_language=source_language, target_language=target_language
     ).items():
         require(not is_speech or language is None, name, language, f"None: {folder} is a Whisper")
-    # The tokenizer first: it fails before the weights are read.
+    # The tokenizer comes first, because its errors then come before the weights are read.
     if is_speech:
         check_feature_extractor(folder, converted.config)
         texts = text_tokenizer_of(converted)

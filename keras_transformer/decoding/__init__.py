@@ -19,7 +19,7 @@ Three words for indices:
 
 A constraint decides at each step which tokens may follow, from a state of its own. It is an object
 with `allowed(state, vocab_size) -> boolean (..., V)` and `advance(state, token_ids) -> state`. All
-tensors have the rows, or the rows and beams, as first axes, and fewer than four axes. Tokens that
+tensors of the state have the rows, or rows and beams, as first axes, and at most three. Tokens that
 are not allowed are never taken; log-probabilities stay those of the whole vocabulary, so the
 search ranks the allowed hypotheses as the model does. Renormalizing at each step would favour
 hypotheses whose beginning leaves few choices. `Phrases` is another kind of constraint, for beam

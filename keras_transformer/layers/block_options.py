@@ -1,4 +1,4 @@
-"""Options of blocks: each is declared, documented, validated and serialized here only.
+"""Options of blocks, declared, validated and serialized in one place.
 
 A layer takes them as keyword arguments and keeps them in `options`. A stack passes all of them to
 its blocks, and a block passes to each sub-layer those that the sub-layer's class declares. The

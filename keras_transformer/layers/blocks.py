@@ -41,7 +41,7 @@ _mode = _Mode()
 
 @contextlib.contextmanager
 def in_blocks(mode: str | None) -> Iterator[None]:
-    """Make new layers keep their matrices in blocks in the context.
+    """Make new dense layers and token tables keep their matrices in blocks in the context.
 
     Args:
         mode: One of `BLOCKS`; None: no change.

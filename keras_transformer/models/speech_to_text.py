@@ -102,8 +102,8 @@ class Speech(EncoderDecoder):
         inputs: Dict of `features` (B, frames, mels), floats from `data.audio.log_mel`, and
             `target_ids` (B, T), int32, which begin with `config.bos_id`. If clips are padded,
             also `num_frames` (B,), int32, the number of frames of each; the logits of a clip are
-            then the same as for the clip alone. Whisper is trained on clips of 30 seconds that
-            include silence: none of it is padding.
+            then the same as for the clip alone. Leave `num_frames` out for pretrained Whispers:
+            their clips were filled with silence to 30 seconds, and the silence was not masked.
 
     Returns:
         Logits (B, T, V).

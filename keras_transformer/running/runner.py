@@ -44,7 +44,7 @@ class Runner:
         donates: Sequence[int] = (),
         varying: Sequence[int] = (),
     ) -> Any:
-        """Return the result of the function of a key.
+        """Call the function of a key, compiled at its first call, and return its result.
 
         Args:
             model: Model whose variables the function reads.
