@@ -54,7 +54,7 @@ class Phrases:
             limits: Maximum tokens of each row, EOS included.
 
         Raises:
-            ValueError: If the phrases of a row need more tokens than its limit.
+            ValueError: If the phrases of a row and EOS need more tokens than its limit.
         """
         flat = [[(i, x) for i, forms in enumerate(row) for x in forms] for row in phrases]
         num_forms = _rounded(max(map(len, flat), default=1))

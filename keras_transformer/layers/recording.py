@@ -28,7 +28,8 @@ def record_attention(only: str | None = None) -> Iterator[dict[str, Any]]:
     ```
 
     Call the model itself: `predict` and `fit` usually run compiled code, from which nothing is
-    collected, as from calls in other threads. Of several calls of a layer, the last is kept.
+    collected. Calls in other threads are not collected. If a layer is called several times, the
+    weights of its last call are kept.
 
     Args:
         only: Path of the one layer whose weights are collected; None: all layers.

@@ -124,7 +124,8 @@ class EncoderOnly(VocabularyModel):
         Output of the head: see `task_heads`.
 
     Raises:
-        ValueError: If `type_ids` are given to a model without types.
+        ValueError: If an input is missing or unknown, or `type_ids` are given to a model without
+            types.
     """
 
     optional_inputs = frozenset({"type_ids"})

@@ -37,7 +37,7 @@ class GemmaConfig(Config):
         scaling: Scaling of these rates, see `layers.rotary.rates`; None: no scaling.
         local_theta: Base of the rates, without scaling, in blocks with a window; None: these blocks
             have the rates of the others.
-        window: Number of positions that a query sees, including its own; None: all earlier ones.
+        window: Number of positions that a query sees, including its own; None: no limit.
         window_layers: Indices of the blocks with the window; None: all blocks.
         query_scale: Factor of the products of queries and keys; None: 1 / sqrt(head_dim).
         attention_cap: Limit of these products, see `AttentionOptions.soft_cap`; None: no limit.

@@ -24,8 +24,8 @@ def enable_lora(
         model: A built model; changed in place.
         rank: Rank of the products, at least 1.
         alpha: Scale of the products; None: `rank`, so that the factor is 1.
-        whole: Paths of weights to train themselves, such as those of a new head; a layer whose
-            kernel is among them gets no update.
+        whole: Paths of further weights to train, such as those of a new head. A layer whose kernel
+            is among them gets no update.
 
     Raises:
         ValueError: If the rank is out of range, or the model has LoRA already or quantized weights.

@@ -43,7 +43,7 @@ class T5(EncoderDecoder):
             output_layer = Dense(config.vocab_size, use_bias=False, dtype=policy, name="output")
         output_scale = None
         if config.scale_output:
-            # A layer: to Keras (3.15) the product of a symbolic tensor and a number is sparse.
+            # A layer, because Keras (3.15) marks a symbolic tensor times a number as sparse.
             output_scale = keras.layers.Rescaling(
                 config.d_model**-0.5, dtype=policy, name="output_scale"
             )
