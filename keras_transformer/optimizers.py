@@ -30,7 +30,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warmup, then the inverse square root of the step (section 5.3, equation 3).
 
     rate(step) = peak * min(step / warmup_steps, sqrt(warmup_steps / step)), where steps count from
-    1. In a run of known length the rate may instead fall to zero, which ends with a better model.
+    1. In a run of known length the rate may instead fall to zero, see `decay`.
 
     Args:
         peak: Highest rate, reached at step `warmup_steps`. In the paper it is

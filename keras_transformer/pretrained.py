@@ -80,11 +80,10 @@ class PretrainedModel:
             )
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`.
+        """Write `model.keras`, the tokenizer's files, `config.json` and a model card.
 
-        `saved.folder.load_with_tokenizer` reads them, and so does `--start-from` of the scripts
-        that train classifiers, taggers and question answering; so do the objects for the head that
-        the model has, such as `TextClassifier`.
+        `saved.folder.load_with_tokenizer` reads the folder, and so do `--start-from` of tasks that
+        train an encoder, and the object for the model's head, such as `TextClassifier`.
         """
         save_folder(folder, self.model, self.tokenizer, {"task": "pretrained"})
 

@@ -1,4 +1,4 @@
-"""Layers whose matrix is kept in blocks of 4 or 8 bits, not in floats; see `block_format`."""
+"""Layers whose matrix is kept in blocks of 4 or 8 bits, see `backend.block_format`."""
 
 from __future__ import annotations
 

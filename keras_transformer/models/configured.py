@@ -47,7 +47,7 @@ class ConfiguredModel(WeightedSteps):
         return super().__call__(self.named_inputs(inputs), *arguments, **options)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        """Return the output; JAX's steps call this directly (Keras 3.15)."""
+        """Return the output; in JAX's training steps, Keras (3.15) calls this, not `__call__`."""
         return super().call(self.named_inputs(inputs), training=training, mask=mask)
 
     def named_inputs(self, inputs: Any) -> Any:
