@@ -91,7 +91,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
     def of_hidden(
         self, y_true: Any, hidden: Any, table: Any, sample_weight: Any = None
     ) -> tuple[Any, Any]:
-        """Return the loss of a call, from the input of the output projection; faster in training.
+        """Return the loss from the input of the output projection; faster in training than a call.
 
         Args:
             y_true: Labels (B, T), integers.
@@ -238,7 +238,8 @@ class PreferenceLoss(keras.losses.Loss):
 
     Args:
         kind: One of "sigmoid", "ipo", "hinge", "cpo".
-        beta: Strength of the reference, above 0; lower values allow larger changes.
+        beta: Factor of h, above 0; with lower values the model may move further away from the
+            reference.
 
     Call arguments:
         y_true: (2B, 1 + T), see `log_probabilities`; `data.preferences` makes it.
@@ -304,8 +305,8 @@ class PreferenceLoss(keras.losses.Loss):
 class RewardLoss(keras.losses.Loss):
     """Mean over pairs of -log sigmoid(score of the preferred answer - score of the other).
 
-    The model of Bradley and Terry 1952, as in Ouyang et al. 2022, equation 1. Rows 2i and 2i + 1
-    of a batch are the preferred and the other answer of pair i.
+    This is the model of Bradley and Terry 1952, as in Ouyang et al. 2022, equation 1. Rows 2i and
+    2i + 1 of a batch are the preferred and the other answer of pair i.
 
     Call arguments:
         y_true: Not read; any tensor with 2B rows.

@@ -97,7 +97,7 @@ def load_pretrained(
 ) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
     """Load a model of Hugging Face, CTranslate2, Marian or llama.cpp as an object for its task.
 
-    The object depends on the family of the model. Each has `save(folder)`; an ensemble refuses it.
+    The object depends on the family of the model. All except ensembles have `save(folder)`.
 
     - `Translator`: Marian (the 1,400 models of OPUS-MT), Pegasus with a Marian tokenizer, M2M-100,
       NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400.
@@ -173,7 +173,7 @@ def _loaded(
         source, precision: See `load_pretrained`.
         pair: Source and target language, or None for each.
         prompt: The prompt of a language model that translates; None: it has none.
-        asked: Whether the caller named the prompt; else a model without a place for it has none.
+        asked: Whether the caller named the prompt. If not, models that cannot use it ignore it.
     """
     precision = precision and usable_precision(precision)
     if is_marian(source):

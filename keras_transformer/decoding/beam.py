@@ -22,11 +22,11 @@ def beam_search(
     """Keep the `beam_size` most probable sequences of each row, and the best finished ones.
 
     A hypothesis that reaches EOS among the `beam_size` best of its row is frozen with its score;
-    the search continues with the best unfinished ones. A row ends when `beam_size` hypotheses have
-    finished and the best of them scores at least as high as any unfinished one does so far.
-    (fairseq omits the second condition, and so misses hypotheses that are one token from their
-    end.) With a beam of 1 this is greedy search. Section 6.1 uses a beam of 4 and a length penalty
-    of 0.6.
+    the search continues with the best unfinished ones. A row ends at its maximum length, or when
+    `beam_size` hypotheses have finished and the best of them scores at least as high as any
+    unfinished one does so far. (fairseq omits the condition on scores, and so misses hypotheses
+    that are one token from their end.) With a beam of 1 this is greedy search. Section 6.1 uses a
+    beam of 4 and a length penalty of 0.6.
 
     Args:
         step: Takes token ids (B, K), the state, the position of these tokens and the ancestors

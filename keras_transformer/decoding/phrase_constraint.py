@@ -83,7 +83,10 @@ class Phrases:
         }
 
     def least(self, forms: Sequence[Sequence[int]]) -> int:
-        """Return the number of tokens of the shortest form of a phrase that may follow a word."""
+        """Return the number of tokens of a phrase's shortest form, ids in each of `forms`.
+
+        Forms that continue the previous word count only if there are no others.
+        """
         after_words = [x for x in forms if not self.continues[x[0]]]
         return min(map(len, after_words or forms))
 

@@ -159,8 +159,8 @@ class DirectCalls:
 def direct_calls(layer: keras.layers.Layer | None) -> Iterator[None]:
     """Make calls of layers direct in the context, if they have this layer's compute dtype.
 
-    For functions other than `call` that consist of layer calls, such as a decoding step. With None
-    the next call goes through Keras's `__call__`, and the calls inside it are direct.
+    It is for functions other than `call` that call layers, such as a decoding step. With None, the
+    next call goes through Keras's `__call__`, and the calls inside it are direct.
     """
     before, _outer.dtype = _outer.dtype, layer and layer.compute_dtype
     try:

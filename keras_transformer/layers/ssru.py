@@ -23,7 +23,7 @@ class SSRU(Layer):
     state starts at 0 and the output is not projected (class SSRU of `src/rnn/cells.h`, and
     `DecoderLayerRNN` of `src/models/transformer.h`). The kernels of `candidate` and `forget` are
     its `decoder_l1_rnn_W` and `decoder_l1_rnn_Wf`, the bias of `forget` is `decoder_l1_rnn_bf`. In
-    a search, the state of a row is one vector, whatever the length.
+    a search, the state of a beam is one vector, whatever the length.
 
     Args:
         kwargs: Arguments of `keras.layers.Layer`.

@@ -256,8 +256,8 @@ class EncoderDecoder(VocabularyModel):
             token_ids_BK: (B, K) int32.
             state: State that `prefill` or an earlier step returned.
             index: Position of the tokens.
-            ancestors_BKM: (B, K, M) int32, the one slot that a beam sees at each position, -1 for
-                none; None: one beam.
+            ancestors_BKM: (B, K, M) int32, the one slot that a beam sees at each position; -1 at
+                positions that it does not see. None: one beam.
 
         Returns:
             Logits (B, K, V) and the new state.

@@ -155,7 +155,7 @@ class ViT(ConfiguredModel):
 def with_classes(model: ViT, num_classes: int) -> ViT:
     """Return a copy of a ViT with a new classifier, whose weights are zeros.
 
-    Zeros are the classifier that Dosovitskiy et al. 2021 (appendix B.1.1) fine-tune from.
+    Dosovitskiy et al. 2021 (appendix B.1.1) also start fine-tuning from zeros.
 
     Args:
         model: The model to copy; not changed.
