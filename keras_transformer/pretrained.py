@@ -97,7 +97,7 @@ def load_pretrained(
 ) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
     """Load a model of Hugging Face, CTranslate2, Marian or llama.cpp as an object for its task.
 
-    The object depends on the family of the model. All except ensembles have `save(folder)`.
+    The object depends on the family of the model. `save(folder)` saves it, except an ensemble.
 
     - `Translator`: Marian (the 1,400 models of OPUS-MT), Pegasus with a Marian tokenizer, M2M-100,
       NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400.

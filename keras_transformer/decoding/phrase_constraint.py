@@ -83,7 +83,7 @@ class Phrases:
         }
 
     def least(self, forms: Sequence[Sequence[int]]) -> int:
-        """Return the number of tokens of a phrase's shortest form, ids in each of `forms`.
+        """Return the number of tokens of a phrase's shortest form; `forms` are lists of ids.
 
         Forms that continue the previous word count only if there are no others.
         """

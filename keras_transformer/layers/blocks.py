@@ -69,8 +69,8 @@ def to_blocks(matrix_FD: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]
     levels, scales = np.empty(matrix_FD.shape, "uint8"), []
     for i, part in enumerate(parts):
         x_NE = np.ascontiguousarray(part, "float32").reshape(-1, BLOCK)
-        # One more level is below the middle than above it. A block whose largest number is
-        # positive is negated, and gets a negative scale.
+        # More levels are below the middle than above it. A block whose number of the largest
+        # magnitude is positive is negated, and gets a negative scale.
         sign_N = np.where(x_NE.max(1) > -x_NE.min(1), -1, 1).astype("float32")
         x_NE = x_NE * sign_N[:, None]
         unit, lowest = _units(x_NE, bits), x_NE.min(1)
@@ -99,7 +99,7 @@ def from_blocks(levels_FD: np.ndarray, scales_BF2: np.ndarray, bits: int) -> np.
 
 
 def _units(x_NE, bits):
-    """Return the distance between two levels, for each block."""
+    """Return the distance between neighbouring levels, for each block."""
     sample = np.linspace(0, len(x_NE) - 1, min(_SAMPLE, len(x_NE))).astype(int)
     if _spacing(x_NE[sample], bits).any():
         spacing = _spacing(x_NE, bits)
