@@ -1,4 +1,4 @@
-"""Checks of values; the base class of configs, and the configs of encoder-decoders."""
+"""Checks of values; the base class of configs; the configs of `Transformer` and `T5`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Self
 from keras_transformer.names import advice, refuse_unknown
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
-# Precisions of weights in blocks: bits of dense layers; token tables and outputs have 8.
+# Bits of dense layers by the precision of weights in blocks; token tables and outputs have 8.
 BLOCKS = {"q4": 4, "q8": 8}
 KERNELS = ("elu", "performer")  # kernels of linear attention
 RECURRENCES = ("ssru",)  # sub-layers in place of a decoder's self-attention
@@ -54,7 +54,7 @@ class Config:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Make a config from the values that `to_dict` returns; reject unknown fields."""
+        """Make a config from the values that `to_dict` returns; check them with `known`."""
         return cls(**known(cls, values, "config fields"))
 
     def _check_whole(self, *names: str, least: int = 1) -> None:
@@ -172,7 +172,7 @@ class TransformerConfig(Config):
         activation: Activation of the feed-forward sub-layers, one of `ACTIVATIONS`.
         norm_first: False is the paper's post-norm; True is pre-norm, with a final norm per stack.
         positions: Kind of positional encoding, one of `POSITIONS` (section 3.5).
-        position_offset: Index of the first position.
+        position_offset: Index of the first position; lower ones are not used.
         scale_embeddings: Whether embeddings are multiplied by sqrt(d_model) (section 3.4).
         norm_embeddings: Whether the input of each stack is layer-normalized.
         epsilon: Epsilon of the norms.
@@ -343,10 +343,11 @@ class T5Config(Config):
 
 
 def known(cls: type, values: dict[str, Any], what: str) -> dict[str, Any]:
-    """Return the values if they fit a dataclass: known fields of the right types, none missing.
+    """Return the values, a dict by field name, if they fit a dataclass; errors call them `what`.
 
     Raises:
-        ValueError: If they do not; names `what` and the known fields, or the field and its type.
+        ValueError: If a name is unknown, a value has another type (see `check_types`), or a field
+            without default is missing.
     """
     require(isinstance(values, dict), what, values, "a table of fields")
     check_names(cls, values, what)

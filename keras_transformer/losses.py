@@ -1,4 +1,4 @@
-"""Losses of tokens, of numbers for tokens, and of pairs of answers of which one is preferred."""
+"""Losses of tokens, of numbers per token, of alignments, and of pairs of answers."""
 
 from __future__ import annotations
 
@@ -45,11 +45,10 @@ def check_labels(labels: Any, shape: Sequence[int | None]) -> None:
 class LabelSmoothedCrossentropy(keras.losses.Loss):
     """Mean label-smoothed cross-entropy of the tokens that are not padding (section 5.4).
 
-    The same definition as `torch.nn.CrossEntropyLoss(label_smoothing=..., ignore_index=...)`. With
-    the replicas of a `tf.distribute` strategy, the mean is over the tokens of all replicas, even
+    It is defined as `torch.nn.CrossEntropyLoss(label_smoothing=..., ignore_index=...)` is. With the
+    replicas of a `tf.distribute` strategy, the mean is over the tokens of all replicas, even
     if their numbers differ: each replica returns its share, and the strategy sums the shares. `fit`
-    and `evaluate` report this mean. (With metrics that need logits, Keras computes the mean that is
-    reported: it is exact if all replicas have the same number of rows.)
+    and `evaluate` of the models in this package report this mean.
 
     Args:
         label_smoothing: Probability in [0, 1) that is spread evenly over the vocabulary.
@@ -92,7 +91,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
     def of_hidden(
         self, y_true: Any, hidden: Any, table: Any, sample_weight: Any = None
     ) -> tuple[Any, Any]:
-        """Return the loss of a call, from the input of the output projection; faster in training.
+        """Return the loss from the input of the output projection; faster in training than a call.
 
         Args:
             y_true: Labels (B, T), integers.
@@ -193,8 +192,8 @@ def alignment_loss(weights_BTS: Any, alignment_BT: Any, counts_BT: Any) -> Any:
 
     Args:
         weights_BTS: Weights of one attention head; rows sum to 1.
-        alignment_BT: Index of the source token that each target token translates; below 0: none,
-            and the token adds nothing to the sum.
+        alignment_BT: Index of the source token that each target token translates. A target token
+            with an index below 0 adds nothing to the sum.
         counts_BT: Boolean, whether a target token counts in the mean, as all but padding do.
     """
     indices_BT1 = ops.expand_dims(ops.maximum(alignment_BT, 0), -1)
@@ -235,11 +234,12 @@ class PreferenceLoss(keras.losses.Loss):
     - "cpo": -log sigmoid(beta h) with r = log p(answer), plus the negative log-likelihood per token
       of the preferred answers (Xu et al. 2024, equations 3 to 5). It needs no reference.
 
-    Pairs without labels, which only fill a batch, do not count.
+    Pairs in which an answer has no labels, which only fill a batch, do not count.
 
     Args:
         kind: One of "sigmoid", "ipo", "hinge", "cpo".
-        beta: Strength of the reference, above 0; lower values allow larger changes.
+        beta: Factor of h, above 0; with lower values the model may move further away from the
+            reference.
 
     Call arguments:
         y_true: (2B, 1 + T), see `log_probabilities`; `data.preferences` makes it.
@@ -305,8 +305,8 @@ class PreferenceLoss(keras.losses.Loss):
 class RewardLoss(keras.losses.Loss):
     """Mean over pairs of -log sigmoid(score of the preferred answer - score of the other).
 
-    The model of Bradley and Terry 1952, as in Ouyang et al. 2022, equation 1. Rows 2i and 2i + 1
-    of a batch are the preferred and the other answer of pair i.
+    This is the model of Bradley and Terry 1952, as in Ouyang et al. 2022, equation 1. Rows 2i and
+    2i + 1 of a batch are the preferred and the other answer of pair i.
 
     Call arguments:
         y_true: Not read; any tensor with 2B rows.

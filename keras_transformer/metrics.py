@@ -45,6 +45,11 @@ class MaskedAccuracy(_TokenMean):
 
     Args:
         pad_id: Label that is not counted.
+
+    Call arguments:
+        y_true: Labels (B, T), integers.
+        y_pred: Logits (B, T, V).
+        sample_weight: Optional weights, per sentence (B,) or per token (B, T).
     """
 
     def __init__(self, pad_id: int = 0, name: str = "accuracy", **kwargs: Any):

@@ -30,7 +30,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warmup, then the inverse square root of the step (section 5.3, equation 3).
 
     rate(step) = peak * min(step / warmup_steps, sqrt(warmup_steps / step)), where steps count from
-    1. In a run of known length the rate may instead fall to zero, which ends with a better model.
+    1. In a run of known length the rate may instead fall to zero, see `decay`.
 
     Args:
         peak: Highest rate, reached at step `warmup_steps`. In the paper it is
@@ -40,8 +40,9 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
             paper's inverse square root.
         name: Name of the schedule.
         decay: How the rate falls to zero: "linear"; "cosine", a half period (Loshchilov and Hutter
-            2017, equation 5, without restarts); or "cooldown", the inverse square root until the
-            last fifth of the run, and linearly from there (Zhai et al. 2022, section 3.5).
+            2017, equation 5, without restarts); or "cooldown", the inverse square root, which in
+            the last fifth of the run is multiplied by a factor that falls linearly from 1 to 0
+            (Zhai et al. 2022, section 3.5). Ignored without `total_steps`.
 
     Raises:
         ValueError: If an argument is not positive, `decay` is unknown, or `total_steps` is within
@@ -102,13 +103,14 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Adam(keras.optimizers.Adam):
-    """Keras's Adam with each weight updated in one pass over memory: on PyTorch 3 times as fast.
+    """Keras's Adam, with each weight updated in one pass over memory where the backend can.
 
     On PyTorch, and with `state_dtype`, epsilon is added to the bias-corrected root, as in Algorithm
     1 of Kingma and Ba 2015. Keras's Adam adds it before the correction; with the paper's 1e-9 the
-    difference does not matter. The arguments are those of `keras.optimizers.Adam`; `weight_decay`
-    spares biases and the weights of norms, also after the optimizer was saved and loaded. With
-    `use_ema`, the decay of the average is smaller at first, so that it forgets the first weights.
+    difference does not matter. `weight_decay` is not applied to biases and weights of norms, also
+    after the optimizer was saved and loaded. With `use_ema`, the decay of the average is smaller at
+    first, so that the first weights are soon forgotten. Further arguments are those of
+    `keras.optimizers.Adam`.
 
     Args:
         state_dtype: Dtype of the two moments of each weight: None, that of the weight; or
@@ -116,7 +118,7 @@ class Adam(keras.optimizers.Adam):
             rounded stochastically.
 
     Raises:
-        ValueError: If `state_dtype` is another one, or set together with `amsgrad`.
+        ValueError: If `state_dtype` is unknown, or set together with `amsgrad`.
     """
 
     def __init__(self, *arguments: Any, state_dtype: str | None = None, **options: Any):
@@ -294,10 +296,10 @@ def adam(learning_rate: Any, **options: Any) -> Adam:
     Args:
         learning_rate: A number or a schedule.
         options: Further arguments of `Adam`, such as `state_dtype`, `global_clipnorm` or
-            `gradient_accumulation_steps`. With accumulation, Keras 3.15 asks
-            a schedule for the rate of each batch, so its steps are batches, not updates. In models
-            of this package, an update equals that of one batch with all tokens (`weigh_batches`);
-            in other models, gradients are averaged over batches.
+            `gradient_accumulation_steps`. With accumulation, Keras 3.15 asks a schedule for the
+            rate of each batch, so its steps are batches, not updates. In models of this package, an
+            update equals that of one batch with all tokens (`weigh_batches`); in other models,
+            gradients are averaged over batches.
     """
     settings = dict(beta_1=0.9, beta_2=0.98, epsilon=1e-9) | options
     return Adam(learning_rate, **settings)

@@ -80,11 +80,10 @@ class PretrainedModel:
             )
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Write `model.keras`, `tokenizer.json` and `config.json`.
+        """Write `model.keras`, the tokenizer's files, `config.json` and a model card.
 
-        `saved.folder.load_with_tokenizer` reads them, and so does `--start-from` of the scripts
-        that train classifiers, taggers and question answering; so do the objects for the head that
-        the model has, such as `TextClassifier`.
+        `saved.folder.load_with_tokenizer` reads the folder, and so do `--start-from` of tasks that
+        train an encoder, and the object for the model's head, such as `TextClassifier`.
         """
         save_folder(folder, self.model, self.tokenizer, {"task": "pretrained"})
 
@@ -98,11 +97,11 @@ def load_pretrained(
 ) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
     """Load a model of Hugging Face, CTranslate2, Marian or llama.cpp as an object for its task.
 
-    The object depends on the family of the model. Each has `save(folder)`; an ensemble refuses it.
+    The object depends on the family of the model. `save(folder)` saves it, except an ensemble.
 
     - `Translator`: Marian (the 1,400 models of OPUS-MT), Pegasus with a Marian tokenizer, M2M-100,
       NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400.
-    - `CausalLM`: GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3, GLM-4 and Gemma.
+    - `CausalLM`: GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3, Phi-4-mini, GLM-4, Hunyuan and Gemma.
     - `Transcriber`: Whisper.
     - `ImageClassifier`: ViT and DeiT; without a classifier, `ImageEmbedder`.
     - `PretrainedModel`: BERT and its variants (`models.BERT`), DeBERTa-v2 and v3, ESM-2, a BART
@@ -130,9 +129,9 @@ def load_pretrained(
             (M2M-100), "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de"
             (T5, MADLAD-400); None: the languages in its files. `Translator.between` chooses others.
         precision: See `Translator.load`; None: float32.
-        prompt: For a language model that translates, once saved, with `Translator.load`: the name
-            of a built-in prompt, such as "tower", or a TOML file with the fields of
-            `TranslationPrompt`. None: the one whose authors trained a checkpoint of this name.
+        prompt: Prompt of a language model that translates; once saved, `Translator.load` loads it.
+            Name of a built-in prompt, such as "tower", or a TOML file with the fields of
+            `TranslationPrompt`. None: the built-in prompt for a checkpoint of this name, if any.
 
     Returns:
         The object for the family of the model.
@@ -174,7 +173,7 @@ def _loaded(
         source, precision: See `load_pretrained`.
         pair: Source and target language, or None for each.
         prompt: The prompt of a language model that translates; None: it has none.
-        asked: Whether the caller named the prompt; else a model without a place for it has none.
+        asked: Whether the caller named the prompt. If not, models that cannot use it ignore it.
     """
     precision = precision and usable_precision(precision)
     if is_marian(source):
@@ -192,7 +191,7 @@ def _loaded(
     for name, language in zip(("source_language", "target_language"), pair, strict=True):
         require(translates or prompted or language is None, name, language, accepted)
     folder = _whole(source, config)
-    # The tokenizer first: it fails before gigabytes are read.
+    # The tokenizer comes first, because its errors then come before gigabytes are read.
     if translates:
         fields, _ = hugging_face_checkpoint.read_config(folder)
         tokenizer = read_tokenizer(folder, fields)
@@ -296,7 +295,7 @@ def _converted(
         source_language=source_language, target_language=target_language
     ).items():
         require(not is_speech or language is None, name, language, f"None: {folder} is a Whisper")
-    # The tokenizer first: it fails before the weights are read.
+    # The tokenizer comes first, because its errors then come before the weights are read.
     if is_speech:
         check_feature_extractor(folder, converted.config)
         texts = text_tokenizer_of(converted)

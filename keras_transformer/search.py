@@ -38,7 +38,8 @@ def _ids(name: str, value: Any) -> None:
 class SearchOptions:
     """Options of every search.
 
-    `draws=True` marks options of sampling, `of_model=True` those that only a saved folder sets.
+    In a declaration, `draws=True` marks an option of sampling, and `of_model=True` one that only a
+    saved folder sets.
 
     Raises:
         ValueError: If a value is out of its range; names the option.

@@ -5,10 +5,10 @@ tensors have the sentences as first axis, and
 `step(token_ids_BK, state, index, ancestors_BKM) -> logits_BKV, state`, which takes the tokens of
 all beams at one position. All beams of a sentence share one row of the state: what beam k writes
 at a position stays in slot k of that position, and `ancestors_BKM` gives, for each beam and
-position, the slot of its own hypothesis. So the state is never reordered. With one beam, the
+position, the slot of its own hypothesis. So a search never reorders the state. With one beam, the
 ancestors are None.
 
-Three words for numbers:
+Three words for indices:
 
 - position: number of a token in its sequence, from 0. A step gets the position of its tokens as
   `index`; a search gets as `index` the position of the first token to choose, and token i is at
@@ -19,16 +19,16 @@ Three words for numbers:
 
 A constraint decides at each step which tokens may follow, from a state of its own. It is an object
 with `allowed(state, vocab_size) -> boolean (..., V)` and `advance(state, token_ids) -> state`. All
-tensors have the rows, or the rows and beams, as first axes, and fewer than four axes. Tokens that
+tensors of the state have the rows, or rows and beams, as first axes, and at most three. Tokens that
 are not allowed are never taken; log-probabilities stay those of the whole vocabulary, so the
 search ranks the allowed hypotheses as the model does. Renormalizing at each step would favour
 hypotheses whose beginning leaves few choices. `Phrases` is another kind of constraint, for beam
-search alone: it proposes tokens, and the search keeps beams that have followed it.
+search alone: it proposes tokens, and the search keeps beams that have taken them.
 
 The loop has fixed shapes, so each search can be compiled, or traced into a SavedModel. Each row
 has its own length limit and stops independently: the other rows of its batch do not change its
 result. An iteration of the loop has three phases: `propose` the next tokens, `finish` the
-hypotheses that end, `advance` those that continue.
+hypotheses that end, `advance` those that continue. Beam search then decides which rows are `done`.
 """
 
 from keras_transformer.decoding.allowed_tokens import allowed_ids, places_of

@@ -18,7 +18,9 @@ def allowed_ids(
     prefix_BP: Any = None,
     placed_ids: Sequence[int] = (),
 ) -> Any:
-    """Return the ids of the tokens that a row may use (B, A), int32, each once; -1 for none.
+    """Return the ids of the tokens that each row may use, each once: (B, A) int32, padded with -1.
+
+    The entries of padding may be anywhere in a row, except among the special ids.
 
     Args:
         source_ids_BS: Source ids.
@@ -26,7 +28,8 @@ def allowed_ids(
         frequent_F: Target ids that every row may use.
         special_ids: First ids of every row's list, in this order.
         prefix_BP: Further ids of each row; None: no others.
-        placed_ids: Ids that follow the special ones, in this order, in rows that may use them.
+        placed_ids: Ids that follow the special ones, in this order; -1 in rows that may not use
+            them.
     """
     rows = ops.shape(source_ids_BS)[0]
     candidates_BSN = ops.take(candidates_VN, source_ids_BS, axis=0)

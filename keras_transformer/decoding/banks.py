@@ -1,4 +1,4 @@
-"""Beam slots grouped by how many phrases they contain."""
+"""Beam slots grouped by how many tokens of phrases they contain."""
 
 from __future__ import annotations
 

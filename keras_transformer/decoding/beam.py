@@ -22,11 +22,11 @@ def beam_search(
     """Keep the `beam_size` most probable sequences of each row, and the best finished ones.
 
     A hypothesis that reaches EOS among the `beam_size` best of its row is frozen with its score;
-    the search continues with the best unfinished ones. A row ends when `beam_size` hypotheses have
-    finished and the best of them scores at least as high as any unfinished one does so far.
-    (fairseq omits the second condition, and so misses hypotheses that are one token from their
-    end.) With a beam of 1 this is greedy search. Section 6.1 uses a beam of 4 and a length penalty
-    of 0.6.
+    the search continues with the best unfinished ones. A row ends at its maximum length, or when
+    `beam_size` hypotheses have finished and the best of them scores at least as high as any
+    unfinished one does so far. (fairseq omits the condition on scores, and so misses hypotheses
+    that are one token from their end.) With a beam of 1 this is greedy search. Section 6.1 uses a
+    beam of 4 and a length penalty of 0.6.
 
     Args:
         step: Takes token ids (B, K), the state, the position of these tokens and the ancestors
@@ -74,7 +74,7 @@ def beam_loop(
 
     Args:
         step, search: See `beam_search`.
-        logits_BV, state: See `greedy_loop`, as for all that follow.
+        logits_BV, state: See `greedy_loop`, which also describes all other arguments.
     """
     rules, beam_size = Rules(search, eos_ids, pad_id, banned_ids, constraint), search.beam_size
     wanted = search.num_hypotheses or beam_size
@@ -134,7 +134,7 @@ class _Candidates:
 class _Beams:
     """One turn of beam search: `propose`, `finish`, `advance`, then `done`.
 
-    `wanted` is the number of hypotheses that a row must finish.
+    `wanted` is the number of hypotheses that a row must finish: `num_hypotheses`, or `beam_size`.
     """
 
     rules: Rules
@@ -157,7 +157,7 @@ class _Beams:
         return self.rules.search.scoring == "marian"
 
     def shrink(self, candidates, results):
-        """Return the candidates; only the best stay possible, as many as slots are left."""
+        """Return the candidates; all but the best, as many as slots are left, are impossible."""
         is_taken_BK = quick.cast(results["scores_BK"] > IMPOSSIBLE / 2, "int32")
         left_B1 = self.beam_size - quick.expand_dims(quick.sum(is_taken_BK, axis=1), 1)
         places_C = quick.arange(quick.shape(candidates.total_BC)[1], dtype="int32")

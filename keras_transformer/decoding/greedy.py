@@ -67,8 +67,8 @@ def greedy_loop(
             no prefix.
         choose: `choose(log_probs_BV, uniform_B) -> token ids (B,)`; None: argmax.
         uniforms_BL: Random numbers for `choose`, one per row and token.
-        past_BP: Tokens that precede the search, -1 for none. They count for the repetition penalty
-            and `no_repeat_ngram_size`. None: there are none.
+        past_BP: Tokens that precede the search, padded with -1. They count for the repetition
+            penalty and `no_repeat_ngram_size`. None: no such tokens.
         constraint: Constraint as described in `keras_transformer.decoding`. It must always allow
             at least one token that is not otherwise forbidden. Forced tokens are taken even if it
             does not allow them. None: no constraint.

@@ -29,7 +29,7 @@ class Phrases:
     The state holds, per hypothesis, for F forms of at most N tokens:
 
     - `tokens` (F x N), padded with -1, and `phrase` (F), the number of each form's phrase;
-    - `least` (F): `least` of a phrase, at its first form; elsewhere 0;
+    - `least` (F): result of the method `least` for a phrase, at its first form; elsewhere 0;
     - `matched` (F): number of the form's first tokens that the last tokens spell;
     - `met` (F): whether the phrase is met;
     - `steps`: tokens left until the limit, EOS included.
@@ -54,7 +54,7 @@ class Phrases:
             limits: Maximum tokens of each row, EOS included.
 
         Raises:
-            ValueError: If the phrases of a row need more tokens than its limit.
+            ValueError: If the phrases of a row and EOS need more tokens than its limit.
         """
         flat = [[(i, x) for i, forms in enumerate(row) for x in forms] for row in phrases]
         num_forms = _rounded(max(map(len, flat), default=1))
@@ -83,12 +83,15 @@ class Phrases:
         }
 
     def least(self, forms: Sequence[Sequence[int]]) -> int:
-        """Return the number of tokens of the shortest form of a phrase that may follow a word."""
+        """Return the number of tokens of a phrase's shortest form; `forms` are lists of ids.
+
+        Forms that continue the previous word count only if there are no others.
+        """
         after_words = [x for x in forms if not self.continues[x[0]]]
         return min(map(len, after_words or forms))
 
     def proposals(self, state: dict[str, Any]) -> Any:
-        """Return the token that each form needs next (..., F); -1 for none.
+        """Return the token that each form needs next (..., F); -1 if it needs none.
 
         Near the limit these are only tokens after which all phrases still fit.
         """

@@ -146,11 +146,14 @@ class Rules:
         return forced <= LAST
 
     def history(self, logits_BV: Any, past_BP: Any) -> dict[str, Any]:
-        """Return the tensors of earlier tokens that a loop needs, by name: "seen", "past".
+        """Return the tensors of earlier tokens that a loop needs, by name.
+
+        They are "seen" (B, V), boolean, for the repetition penalty, and "past" (B, P) for
+        `no_repeat_ngram_size`; either may be absent.
 
         Args:
             logits_BV: The first logits.
-            past_BP: Tokens that precede the search, -1 for none; None: there are none.
+            past_BP: Tokens that precede the search, padded with -1; None: no such tokens.
         """
         history = {}
         if self.search.repetition_penalty != 1.0:
@@ -174,15 +177,15 @@ class Rules:
         return penalize_repetition(logits, seen, self.search.repetition_penalty)
 
     def repeats(self, ids_L: Any, i: Any, past_P: Any = None) -> Any:
-        """Return the tokens that would complete a repeated n-gram; -1 for none.
+        """Return the tokens that would complete a repeated n-gram.
 
         Args:
             ids_L: The tokens so far (..., L).
             i: Number of these tokens; the rest of `ids_L` is ignored.
-            past_P: Tokens that precede them (..., P), -1 for none; None: there are none.
+            past_P: Tokens that precede them (..., P), padded with -1; None: no such tokens.
 
         Returns:
-            (..., R), R = L + P + 1.
+            (..., R), R = L + P + 1: the tokens, and -1 in all other entries.
         """
         if past_P is not None:
             i = i + quick.shape(past_P)[-1]

@@ -14,8 +14,8 @@ from keras import ops
 class TreeConstraint:
     """Constraint to one tree over as many words as the source has.
 
-    The output is a line of `data.trees.linearize`: brackets balance, none is empty, the first is
-    closed last, and EOS follows. Each allowed beginning can be completed within the limit. The
+    The output is a line of `data.trees.linearize`: brackets balance, no bracket is empty, the first
+    is closed last, and EOS follows. Each allowed beginning can be completed within the limit. The
     state holds int32 tensors with one number per hypothesis:
 
     - `depth`: open brackets;

@@ -64,7 +64,7 @@ class MultiHeadAttention(CachedAttentionMixin, LinearAttentionMixin):
 
     Args:
         num_heads: N; must divide the width of the query, unless `head_dim` is given.
-        cross_attention: False attends to the query's own sequence, True to `memory`.
+        cross_attention: Whether queries attend to `memory`; False: self-attention.
         causal: Whether later positions are hidden from a query.
         options: Fields of `AttentionOptions` and arguments of `keras.layers.Layer`.
 
@@ -78,8 +78,8 @@ class MultiHeadAttention(CachedAttentionMixin, LinearAttentionMixin):
         rotation: Output of `Rotary` for the query's positions; queries and keys are rotated by it.
         cache: The cache that an earlier call returned; None in training. Self-attention writes the
             new keys and values into it, cross-attention uses it instead of `memory`.
-        index: Place, that is, index along the axis S of a self-attention cache, at which the keys
-            of the first query are written. `layers.cached_attention` has more on both.
+        index: Index along the axis S of a self-attention cache at which the keys of the first query
+            are written; see `CachedAttentionMixin`.
 
     Returns:
         The output (B, T, D) and the cache `{"key", "value"}`, each (B, G, S, H); with a kernel, the
@@ -87,8 +87,9 @@ class MultiHeadAttention(CachedAttentionMixin, LinearAttentionMixin):
 
     Raises:
         ValueError: If `AttentionOptions` refuses an option; if D is not divisible by `num_heads`
-            and there is no `head_dim`; if self-attention gets `memory`, or cross-attention gets
-            neither `memory` nor `cache`.
+            and there is no `head_dim`; if `check_model_axis` refuses the number of heads; if
+            self-attention gets `memory`, cross-attention gets neither `memory` nor `cache`, or a
+            `bias` comes with a kernel.
     """
 
     @property
@@ -160,7 +161,8 @@ class MultiHeadAttention(CachedAttentionMixin, LinearAttentionMixin):
         settings, initial = self.options, "glorot_uniform"
         use_bias = settings.use_bias if settings.qkv_bias is None else settings.qkv_bias
         if queries and settings.query_scale is not None:
-            factor = self.head_dim**-0.5 / settings.query_scale  # initial products as with H^-0.5
+            # With this factor the initial products have the scale that H^-0.5 gives.
+            factor = self.head_dim**-0.5 / settings.query_scale
             initial = scaled_queries(queries, others, self.head_dim, factor)
         shared = dict(use_bias=use_bias, dtype=self.dtype_policy)
         return dict(name=name, kernel_initializer=initial, **shared)

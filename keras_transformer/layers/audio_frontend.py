@@ -17,9 +17,10 @@ from keras_transformer.layers.masks import length_mask
 class AudioEmbedding(Layer):
     """Two convolutions and positions: Dropout(GELU(Conv(GELU(Conv(features)))) + PE).
 
-    The input of a speech encoder (Whisper; Radford et al. 2022, section 2.2). Both kernels are
-    three frames wide, and the second convolution has stride 2. The positions are sinusoids in
-    fairseq's layout, stored as a weight that is not trained, because checkpoints contain them.
+    This is the input of a speech encoder (Whisper; Radford et al. 2022, section 2.2). Both kernels
+    are three frames wide, and the second convolution has stride 2. The positions PE are `sinusoids`
+    in the layout "sinusoidal_tensor2tensor". They are a weight that is not trained, because
+    checkpoints contain them.
 
     Args:
         d_model: D.
@@ -88,12 +89,11 @@ class AudioEmbedding(Layer):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class FramePrenet(Layer):
-    """Two hidden layers with dropout, a projection, and positions, for the input of a decoder.
+    """Two hidden layers with dropout, a projection, and positions: the input of a speech decoder.
 
-    Dropout(relu(Dropout(relu(x W1 + b1)) W2 + b2)) W3 + b3 + alpha PE, for frames in speech
-    synthesis (Li et al. 2019, sections 3.3 and 3.4). The bottleneck with its strong dropout keeps
-    the decoder from copying the last frame instead of attending to the text. Alpha is trained, and
-    starts at 1.
+    Dropout(relu(Dropout(relu(x W1 + b1)) W2 + b2)) W3 + b3 + alpha PE (Li et al. 2019, sections 3.3
+    and 3.4), where PE are `sinusoids` and alpha is trained, from 1. Narrow hidden layers with much
+    dropout keep the decoder from copying the last frame instead of attending to the text.
 
     Args:
         d_model: D.

@@ -21,7 +21,7 @@ from keras_transformer.layers.remainders import WithRemainder
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Dense(WithBlocks, WithRemainder, DirectCalls, keras.layers.Dense):
-    """`keras.layers.Dense`, activation(x W + b), in one pass over the result where possible.
+    """`keras.layers.Dense`, activation(x W + b), computed by the backend's fastest product.
 
     Arguments, call arguments, quantization and LoRA are those of `keras.layers.Dense`.
     """
@@ -115,7 +115,7 @@ class Bias(DirectCalls, keras.layers.Layer):
     """A bias over the last axis, x + b, for logits.
 
     Args:
-        trained: Whether b is trained; Marian's is not.
+        trained: Whether b is trained.
     """
 
     def __init__(self, trained: bool = False, **kwargs: Any):

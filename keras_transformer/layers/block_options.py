@@ -1,4 +1,4 @@
-"""Options of blocks: each is declared, documented, validated and serialized here only.
+"""Options of blocks, declared, validated and serialized in one place.
 
 A layer takes them as keyword arguments and keeps them in `options`. A stack passes all of them to
 its blocks, and a block passes to each sub-layer those that the sub-layer's class declares. The
@@ -37,7 +37,7 @@ class Options:
         """Return the options that are fields of a model's config, as keyword arguments.
 
         Args:
-            config: A dataclass whose fields with the name of an option have its meaning, too.
+            config: A dataclass; each field with the name of an option must have its meaning.
         """
         names = (field.name for field in dataclasses.fields(cls))
         return {name: getattr(config, name) for name in names if hasattr(config, name)}
@@ -126,16 +126,16 @@ class AttentionOptions(Options):
         kernel: Linear attention, "elu" (Katharopoulos et al. 2020) or "performer" (Choromanski et
             al. 2021), see `layers.linear_attention`; None: softmax.
         window: Limits attention to this many nearby positions, including the query's own (Beltagy
-            et al. 2020, section 3.1; Mistral); None: no limit. With a window, time and memory are
-            linear in the length, and self-attention uses a rolling cache.
+            et al. 2020, section 3.1; Mistral); None: no limit. With a window and without an
+            attention bias, time and memory are linear in the length of a long input.
         global_tokens: Number of leading positions that attend to all positions, and that all
             positions attend to, regardless of the window.
 
     Raises:
         ValueError: If G does not divide N, the window is below 1, `global_tokens` below 0,
-            `query_scale` or `soft_cap` is not above 0, the kernel is unknown, or a kernel comes
-            with an option that needs the products of queries and keys: `window`, `global_tokens`,
-            `query_scale`, `soft_cap`.
+            `query_scale` or `soft_cap` is not above 0, `qk_norm` or the kernel is unknown, or a
+            kernel comes with an option that needs the products of queries and keys: `window`,
+            `global_tokens`, `query_scale`, `soft_cap`.
     """
 
     old_names: ClassVar[tuple[str, ...]] = ("scaled",)

@@ -1,4 +1,4 @@
-"""Layers that store their matrix in blocks of 4 or 8 bits; see `block_format`."""
+"""Layers that store their matrix in blocks of 4 or 8 bits; see `backend.block_format`."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from keras_transformer.backend.block_format import (
 from keras_transformer.config import BLOCKS
 
 _AT_ONCE = 1 << 20  # weights that are rounded at a time
-_NEAR = 1e-3  # of a whole number, in steps
-_SAMPLE = 64  # blocks that tell whether a matrix is on a grid
+_NEAR = 1e-3  # largest difference from a whole number of steps in an evenly spaced block
+_SAMPLE = 64  # blocks that are examined first; if none is evenly spaced, no block is
 
 
 class _Mode(threading.local):
@@ -41,7 +41,7 @@ _mode = _Mode()
 
 @contextlib.contextmanager
 def in_blocks(mode: str | None) -> Iterator[None]:
-    """Make new layers keep their matrices in blocks in the context.
+    """Make new dense layers and token tables keep their matrices in blocks in the context.
 
     Args:
         mode: One of `BLOCKS`; None: no change.
@@ -56,8 +56,12 @@ def in_blocks(mode: str | None) -> Iterator[None]:
 def to_blocks(matrix_FD: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the levels (F, D) uint8 of a matrix, and its scales and centers (D / 32, F, 2).
 
-    A block whose numbers are evenly spaced levels, as those of a quantized file are, keeps these
-    numbers, but for the rounding of scale and center to float16.
+    If the numbers of a block are evenly spaced, as in a quantized GGUF file, they change only by
+    the rounding of scale and center to float16.
+
+    Args:
+        matrix_FD: The matrix; D is a multiple of 32.
+        bits: 4 or 8.
     """
     number, factor = MIDDLES[bits]
     step = max(1, _AT_ONCE // matrix_FD.shape[1])
@@ -65,12 +69,13 @@ def to_blocks(matrix_FD: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]
     levels, scales = np.empty(matrix_FD.shape, "uint8"), []
     for i, part in enumerate(parts):
         x_NE = np.ascontiguousarray(part, "float32").reshape(-1, BLOCK)
-        # More levels are below the middle one than above: scales may be negative.
+        # More levels are below the middle than above it. A block whose number of the largest
+        # magnitude is positive is negated, and gets a negative scale.
         sign_N = np.where(x_NE.max(1) > -x_NE.min(1), -1, 1).astype("float32")
         x_NE = x_NE * sign_N[:, None]
         unit, lowest = _units(x_NE, bits), x_NE.min(1)
         count = np.rint(np.ptp(x_NE, axis=1) / np.where(unit, unit, 1))
-        # The level of the lowest number with which the center is nearest to zero, and most exact.
+        # Level of the lowest number. This choice makes the center smallest, and most exact.
         first = np.rint(number + lowest / np.where(unit, unit, 1))
         first = np.clip(first, 0, 2**bits - 1 - count)
         center = (lowest - unit * (first - number)) / factor
@@ -94,7 +99,7 @@ def from_blocks(levels_FD: np.ndarray, scales_BF2: np.ndarray, bits: int) -> np.
 
 
 def _units(x_NE, bits):
-    """Return the distance of the levels of each block."""
+    """Return the distance between neighbouring levels, for each block."""
     sample = np.linspace(0, len(x_NE) - 1, min(_SAMPLE, len(x_NE))).astype(int)
     if _spacing(x_NE[sample], bits).any():
         spacing = _spacing(x_NE, bits)
@@ -104,9 +109,9 @@ def _units(x_NE, bits):
 
 
 def _spacing(x_NE, bits):
-    """Return the distance of the numbers of each block if they are evenly spaced, else 0."""
+    """Return the step between the numbers of each block if they are evenly spaced, else 0."""
     spread, largest = np.ptp(x_NE, axis=1), np.abs(x_NE).max(1)
-    # Distances in Q8_0 and Q4_0, then those of the numbers of levels that a block can have.
+    # The steps of Q8_0 and Q4_0, then the spread divided into n steps.
     units = [largest / 127, largest / 8] if bits == 8 else [largest / 8]
     units += [spread / n for n in range(31 if bits == 8 else 15, 0, -1)]
     spacing = np.zeros_like(spread)
@@ -123,7 +128,7 @@ class WithBlocks:
     """A mixin for layers of Keras with a matrix, which can be kept in blocks.
 
     A layer that is built inside `in_blocks` has no matrix of floats, but `levels` and `scales`. If
-    its inputs are no multiple of 64, it is an ordinary layer.
+    the number of its inputs is not a multiple of 64, it is an ordinary layer.
     """
 
     bits = 0  # of a level; 0: the matrix is in floats
@@ -140,7 +145,7 @@ class WithBlocks:
     bias: Any
 
     def build_blocks(self, num_inputs: int, num_outputs: int) -> bool:
-        """Add the weights of the blocks, if the layer is to have them; return whether it is."""
+        """Add the weights of the blocks, if the layer is to have them; return whether it has."""
         if _mode.name is None or num_inputs % COLUMNS:
             return False
         self.bits = max(BLOCKS[_mode.name], self.least_bits)
@@ -157,7 +162,7 @@ class WithBlocks:
     def _kind(self):
         return f"q{self.bits}" if self.bits else super().quantization_mode  # type: ignore[misc]  # Keras's
 
-    quantization_mode: Any = property(_kind, doc="Kind of the quantized weights; None: floats.")
+    quantization_mode: Any = property(_kind, doc='"q4" or "q8"; without blocks, Keras\'s mode.')
 
     @property
     def matrix_path(self) -> str:
@@ -171,7 +176,7 @@ class WithBlocks:
         return shape if self.is_table else shape[::-1]
 
     def set_matrix(self, matrix: Any) -> None:
-        """Round a matrix to blocks."""
+        """Round a matrix of floats to blocks, and assign them."""
         matrix = np.asarray(ops.convert_to_numpy(matrix), "float32")
         matrix_FD = matrix if self.is_table else matrix.T
         levels, scales = to_blocks(matrix_FD, self.bits)
@@ -199,7 +204,7 @@ class WithBlocks:
         self.scales.assign(np.pad(scales, ((0, 0), (0, missing), (0, 0))))
 
     def save_own_variables(self, store: Any) -> None:
-        """Save the weights; the name of the levels tells their bits."""
+        """Save the weights; blocks are saved as `levels4` or `levels8`, `scales` and `bias`."""
         if not self.bits:
             super().save_own_variables(store)  # type: ignore[misc]  # Keras's
             return
@@ -211,7 +216,7 @@ class WithBlocks:
             store["bias"] = ops.convert_to_numpy(self.bias)
 
     def load_own_variables(self, store: Any) -> None:
-        """Load the weights."""
+        """Load what `save_own_variables` saved."""
         if not self.bits:
             super().load_own_variables(store)  # type: ignore[misc]  # Keras's
             return

@@ -23,11 +23,11 @@ class CachedAttentionMixin(Layer):
     Self-attention writes the keys and values of its T queries into the places from `index` on. The
     queries are new positions, or the beams of one position. A mask and a bias cover all places of
     the cache; without a mask, a query attends to all places up to its own. With a window the cache
-    is a ring: the T queries must be the beams of one position, and are written at `index` modulo T
-    times the window.
+    is a ring: the T queries must be the beams of one position, and are written from place `index`
+    modulo (T * window) on.
 
-    Where `index` is a tensor (B,), each row has a place of its own. The cache then is no ring, even
-    with a window, and the mask alone decides which places are visible.
+    If `index` is a tensor (B,), each row has its own place. The cache is then not a ring, even with
+    a window, and the mask alone decides which places are visible.
 
     In cross-attention, the T queries may be the beams of one sentence, which share its keys and
     values.
@@ -44,7 +44,7 @@ class CachedAttentionMixin(Layer):
             )
             return self._output(attended_BNTH, query), cache
         length = query.shape[1]
-        if is_by_row(index):  # no ring: the mask also hides what is outside the window
+        if is_by_row(index):  # not a ring: the mask also hides places outside the window
             filled = most_filled(cache["key"], index, quick.shape(query)[1])
         elif self.pattern.window:
             places = self.pattern.window * length

@@ -45,8 +45,8 @@ class DecoderBlock(Layer):
             cache it covers the cache's places, (B, N, T, S), and replaces the causal mask.
         cross_attention_mask: Boolean, True = attend, broadcasts to (B, N, T, S): which memory
             positions may be seen; None: all.
-        cache: The cache that an earlier call returned, with room in its self-attention part for
-            all later positions.
+        cache: The cache that an earlier call returned, with room for `x` in its self-attention
+            part; None: no cache.
         index: Place of the first token of `x` in the cache, see `MultiHeadAttention`.
         bias: Bias of the self-attention, broadcasts to (B, N, T, T), or (B, N, T, S) with a cache.
         rotation: Output of `Rotary` for the positions of `x`, for the self-attention.
@@ -55,6 +55,10 @@ class DecoderBlock(Layer):
         The output (B, T, D) and the cache
         `{"self": {"key", "value"}, "cross": {"key", "value"}}`; "cross" only with
         cross-attention. With a recurrence, "self" is the cache of the `SSRU`.
+
+    Raises:
+        ValueError: If `recurrence` is unknown or comes with a `window`, or `BlockOptions` refuses
+            an option.
     """
 
     mask_sources = MappingProxyType({"attention_mask": "x", "cross_attention_mask": "memory"})
@@ -229,7 +233,7 @@ class Decoder(DecoderSpecMixin, Stack):
         if not isinstance(masks, list):
             masks = [attention_mask] * self.num_layers
         old_caches = cache or [None] * self.num_layers
-        biases_and_rotations = self._biases_and_rotations(  # the paper's: all None
+        biases_and_rotations = self._biases_and_rotations(  # all None in the paper's model
             x, positions, lengths, cache, index, beam_size
         )
         of_blocks = zip(self.blocks, old_caches, masks, *biases_and_rotations, strict=True)

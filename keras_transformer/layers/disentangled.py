@@ -20,7 +20,7 @@ from keras_transformer.layers.residual import AddNorm, normalization
 
 OTHERS = (  # options of `Encoder` that `DisentangledEncoder` refuses
     "norm_first", "num_kv_heads", "qk_norm", "query_scale", "soft_cap", "kernel", "window",
-    "global_tokens", "relative_positions", "relative_by_layer", "rotary",
+    "global_tokens", "relative_positions", "relative_by_layer", "rotary", "layer_drop",
 )  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def relative_rows(num_buckets: int, max_distance: int) -> np.ndarray:
 
     Args:
         num_buckets: k, number of rows for each direction, even.
-        max_distance: P; this distance and all longer ones share the last row.
+        max_distance: P; in each direction, this distance and all longer ones share a row.
 
     Returns:
         (2 P + 1,) int32: rows in [0, 2 k) of the distances from -P to P.
@@ -54,12 +54,12 @@ class DisentangledAttention(MultiHeadAttention):
     A_ij = Q_i K_j + Q_i K'_d + Q'_d K_j for d = i - j, equation 4 of He et al. 2021: content to
     content, content to position, position to content. Q' and K' are the projections of relative
     positions, by the weights that project content. The third term uses the distance i - j, as the
-    authors' code does; the equation has j - i there.
+    authors' code does; the equation has j - i there. Arguments are those of `MultiHeadAttention`.
 
     Call arguments:
         query: (B, T, D).
         relative: (R, D), vectors of relative positions.
-        rows: (T, T) int32, the row of `relative` for each query and each key.
+        rows: (T, T) int32, the row of `relative` for each pair of a query and a key.
         attention_mask: Boolean, True = attend, broadcasts to (B, N, T, T).
 
     Returns:
@@ -89,7 +89,7 @@ class DisentangledAttention(MultiHeadAttention):
 
 
 def _rows_of(x_BNTH, y_1NRH, rows_TS):
-    """Return the product of each x_t with the row of y that `rows_TS` names for (t, s)."""
+    """Return the products (B, N, T, S) of x_t with row `rows_TS[t, s]` of y."""
     products_BNTR = ops.matmul(x_BNTH, quick.transpose(y_1NRH, (0, 1, 3, 2)))
     return ops.take_along_axis(products_BNTR, quick.expand_dims(rows_TS, (0, 1)), axis=-1)
 
@@ -128,16 +128,16 @@ class DisentangledBlock(EncoderBlock):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class DisentangledEncoder(Encoder):
-    """A stack of `DisentangledBlock`s, and the normalized table of relative positions they share.
+    """A stack of `DisentangledBlock`s that share a layer-normalized table of relative positions.
 
     Args:
         num_layers: Number of blocks.
         num_heads: Number of attention heads per block.
         d_ff: Width inside the feed-forward.
         num_buckets, max_distance: See `relative_rows`.
-        convolution: Width in tokens, odd, of a convolution of the input that is added to the first
-            block's output, with a norm (DeBERTa-v2); 0: none.
-        options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`.
+        convolution: Width in tokens, odd, of a convolution over the stack's input. Its output is
+            added to the first block's output, and the sum is normalized (DeBERTa-v2). 0: none.
+        options: Other arguments of `Encoder`, except those in `OTHERS`.
 
     Call arguments:
         x: (B, T, D).
@@ -148,8 +148,7 @@ class DisentangledEncoder(Encoder):
         (B, T, D).
 
     Raises:
-        ValueError: If an option is given that disentangled attention does not have, one of
-            `OTHERS`.
+        ValueError: If an option in `OTHERS` is set.
     """
 
     block_class = DisentangledBlock
@@ -165,7 +164,7 @@ class DisentangledEncoder(Encoder):
         **options: Any,
     ):
         super().__init__(num_layers, num_heads, d_ff, **options)
-        settings = self.options.to_dict() | self._positions
+        settings = self.options.to_dict() | self._positions | {"layer_drop": self.layer_drop}
         for name in OTHERS:
             require(not settings[name], name, settings[name], "left out in disentangled attention")
         self.table = dict(num_buckets=num_buckets, max_distance=max_distance)

@@ -28,7 +28,7 @@ def sinusoids(max_length: int, d_model: int, layout: str = "sinusoidal") -> np.n
     Returns:
         (max_length, D) float32.
     """
-    claim(max_length, d_model)  # refused while a file is read, if it is huge
+    claim(max_length, d_model)  # inside `skip_init`, refuses the huge table of a wrong config
     steps = np.arange(d_model // 2)
     last = d_model / 2 - (layout == "sinusoidal_tensor2tensor")
     angles = np.arange(max_length)[:, None] * 10000.0 ** -(steps / last)
@@ -46,7 +46,7 @@ class PositionalEmbedding(Layer):
         vocab_size: V.
         d_model: D.
         positions: "learned", "none", or one of the layouts of `sinusoids`.
-        max_length: Number of positions.
+        max_length: Maximum number of tokens; with positions "none", longer inputs are accepted.
         dropout: Dropout rate in [0, 1) on the sum (section 5.4).
         scale: Whether embeddings are multiplied by sqrt(D).
         position_offset: Index of the first position; lower ones are in the table, but unused.
@@ -67,9 +67,9 @@ class PositionalEmbedding(Layer):
         (B, T, D); with `reverse`, logits (B, T, V).
 
     Raises:
-        ValueError: If `positions` is unknown, if D is odd with sinusoids, if inputs are longer
-            than `max_length` and come without `positions`, or if ids come in a dtype that does
-            not hold all of them exactly.
+        ValueError: If `positions` is unknown, if D is odd with sinusoids, if inputs of a known
+            length are longer than `max_length` and come without `positions`, or if ids come in a
+            dtype that does not hold all of them exactly.
     """
 
     whole_arguments = ("inputs", "positions", "type_ids")
@@ -168,7 +168,7 @@ class PositionalEmbedding(Layer):
     def _position_vectors(self, inputs, index, positions):
         """Return the vectors of positions (T, D), or (B, T, D) if `positions` are given."""
         if positions is None:
-            # Beyond the table, some backends return NaN and others the last position.
+            # For a position beyond the table, some backends return NaN, others the last vector.
             length = inputs.shape[1]
             is_known = isinstance(length, int) and not in_symbolic_scope()
             has_room = not is_known or length <= self.max_length

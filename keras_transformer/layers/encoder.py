@@ -90,20 +90,21 @@ class Encoder(EncoderSpecMixin, Stack):
     """A stack of `EncoderBlock`s, with a final norm if the blocks are pre-norm.
 
     Args:
-        num_layers: Number of layers.
+        num_layers: Number of blocks that run one after the other.
         num_heads: Number of attention heads per block.
         d_ff: Width inside the feed-forward.
         shared: Whether one block is run `num_layers` times (Lan et al. 2020, section 3.1); or the
-            number of distinct blocks, each run for an equal share of consecutive layers. Then
-            `by_layer` must be empty.
+            number of distinct blocks, each run about `num_layers / shared` times in a row. False:
+            each block runs once.
         options: Other arguments of `Stack`.
 
     Raises:
-        ValueError: If `shared` is above `num_layers`, or is set together with `by_layer`.
+        ValueError: If `shared` is below 0 or above `num_layers`, or is set together with
+            `by_layer`.
 
     Call arguments:
         x: (B, T, D).
-        attention_mask: Boolean, True = attend, broadcasts to (B, N, T, T).
+        attention_mask: Boolean, True = attend, broadcasts to (B, N, T, T); None: attend to all.
         positions: (T,) or (B, T) token positions for `rotary`; None: 0, 1, 2 ...
 
     Returns:
@@ -130,7 +131,7 @@ class Encoder(EncoderSpecMixin, Stack):
     @property
     def blocks(self) -> list[EncoderBlock]:
         """The block of each layer; with `shared`, several layers have the same block."""
-        # Divided in floats, as in ALBERT's code.
+        # A float: as in ALBERT's code, the shares differ if the division leaves a remainder.
         share = self.num_layers / len(self.distinct_blocks)
         return [self.distinct_blocks[int(i / share)] for i in range(self.num_layers)]
 
@@ -141,7 +142,8 @@ class Encoder(EncoderSpecMixin, Stack):
         positions: Any = None,
         training: bool = False,
     ) -> Any:
-        biases_and_rotations = self._biases_and_rotations(x, positions)  # the paper's: all None
+        # All None in the paper's model.
+        biases_and_rotations = self._biases_and_rotations(x, positions)
         for block, bias, rotation in zip(self.blocks, *biases_and_rotations, strict=True):
             options = dict(attention_mask=attention_mask, bias=bias, rotation=rotation)
             if self.remat and training:

@@ -87,7 +87,7 @@ class FusedDense(Dense):
 def scaled_queries(groups: int, others: int, head_dim: int, factor: float) -> Any:
     """Return a Glorot initializer that multiplies the query columns by a factor.
 
-    For attention that scales the products of queries and keys in another way than by 1 / sqrt(H).
+    It is used if `query_scale` replaces the scale 1 / sqrt(H) of the products.
 
     Args:
         groups: Query heads in each head group.

@@ -32,9 +32,9 @@ _KERAS_KEYWORDS = ("name", "dtype", "trainable", "autocast", "activity_regulariz
 
 
 class _Outer(threading.local):
-    """State of a thread: the layer that runs, and whether `skip_init` is active."""
+    """State of a thread: the dtype of the running layer, and what `skip_init` sets."""
 
-    dtype: str | None = None  # compute dtype of the running layer; None: none of this package runs
+    dtype: str | None = None  # compute dtype of the running layer of this package; None: none runs
     initializes: bool = True  # whether new weights get their initial values
     room: float = math.inf  # elements that new weights and tables may still allocate
 
@@ -107,9 +107,9 @@ class DirectCalls:
     """A mixin for layers: a call from inside another such layer goes straight to `call`.
 
     Before each `call`, Keras casts arguments, looks for masks, fills in `training` and more. This
-    takes 80 microseconds, longer than the arithmetic of a small model, and is not needed inside a
-    block. In return, layers must pass `training` explicitly and use no implicit masks. Calls are
-    direct only in eager execution; traced calls cost nothing after the trace.
+    takes longer than the arithmetic of a small layer, and is not needed inside a block. In return,
+    layers must pass `training` explicitly and use no implicit masks. Calls are direct only on
+    PyTorch. On other backends `call` is usually traced, and costs nothing after the trace.
     """
 
     # Attributes of the Keras layer that this is mixed into.
@@ -159,8 +159,8 @@ class DirectCalls:
 def direct_calls(layer: keras.layers.Layer | None) -> Iterator[None]:
     """Make calls of layers direct in the context, if they have this layer's compute dtype.
 
-    For functions other than `call` that consist of layer calls, such as a decoding step. With None
-    the next call goes through Keras's `__call__`, and the calls inside it are direct.
+    It is for functions other than `call` that call layers, such as a decoding step. With None, the
+    next call goes through Keras's `__call__`, and the calls inside it are direct.
     """
     before, _outer.dtype = _outer.dtype, layer and layer.compute_dtype
     try:
@@ -186,15 +186,15 @@ def _keywords(cls):
 class Layer(DirectCalls, keras.layers.Layer):
     """Base class of the layers in this package.
 
-    Masks are call arguments. If one is not given, the layer uses the mask that Keras attached to
-    its input (`Masking`, `Embedding(mask_zero=True)`), and Keras attaches it to the output, too.
+    Masks are call arguments. If such an argument is None, the layer uses the mask that Keras
+    attached to its input (`Masking`, `Embedding(mask_zero=True)`), except in a call with a `cache`.
     """
 
     # Maps each call argument that is a mask of keys to the argument that holds these keys.
     mask_sources: Mapping[str, str] = MappingProxyType({})
     whole_arguments: tuple[str, ...] = ()  # call arguments that are tensors of whole numbers
     options_class: type | None = None  # declared options that the layer takes by name
-    options: Any = MappingProxyType({})  # their values, or other arguments by name
+    options: Any = MappingProxyType({})  # an instance of it, or a dict of constructor arguments
 
     def __new__(cls, *arguments: Any, **named: Any) -> Self:
         """Make a layer; for an unknown argument, raise TypeError that suggests a name."""
@@ -209,7 +209,7 @@ class Layer(DirectCalls, keras.layers.Layer):
     def _with_masks(self, arguments, options):
         """Return the arguments of a call, with Keras's masks where no others are given."""
         named = dict(zip(self.call_signature_parameters, arguments, strict=False)) | options
-        if named.get("cache") is not None:  # it holds more keys than the argument with the mask
+        if named.get("cache") is not None:  # the cache holds more keys than Keras's mask covers
             return arguments, options
         masks = {}
         for name, source in self.mask_sources.items():
@@ -226,8 +226,8 @@ class Layer(DirectCalls, keras.layers.Layer):
 
         Args:
             shapes: Shapes of the first call arguments.
-            named_shapes: Shapes of others, by name: `memory_shape` is that of `memory`. Keras's
-                `summary` passes all shapes by name, as `build` takes them.
+            named_shapes: Shapes of other call arguments: `memory_shape` is that of `memory`.
+                Keras's `summary` passes all shapes in this way.
         """
         by_name = dict(zip(self.call_signature_parameters, shapes, strict=False))
         by_name |= {name.removesuffix("_shape"): shape for name, shape in named_shapes.items()}

@@ -19,12 +19,12 @@ from keras_transformer.backend import Pattern, masked_by, quick
 from keras_transformer.layers.layer import Layer
 from keras_transformer.layers.recording import is_recorded, record
 
-CHUNK = 128  # queries and keys whose weights are computed as a matrix
+CHUNK = 128  # queries per chunk; inside a chunk, causal weights are computed as a matrix
 _LEAST = 1e-6  # added to random features, so that no sum of weights is 0
 
 
 def num_features(kernel: str, head_dim: int) -> int:
-    """Return F, the number of features: H of "elu", H log H of "performer"."""
+    """Return F, the number of features: H for "elu"; for "performer" H ln H, at least H."""
     if kernel == "elu":
         return head_dim
     return max(head_dim, round(head_dim * math.log(head_dim)))

@@ -1,4 +1,4 @@
-"""Boolean masks, True = attend, shaped to broadcast over attention weights (B, N, T, S)."""
+"""Boolean masks, True = attend, that broadcast to (B, N, T, S); positions in packed rows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def causal_mask(query_length: Any, key_length: Any, index: Any = 0) -> Any:
     Args:
         query_length: T.
         key_length: S.
-        index: Position of the first query among the keys; 0 except in cached decoding.
+        index: Position of the first query among the keys, such as the number of cached tokens.
     """
     query_positions = quick.expand_dims(index + quick.arange(query_length, dtype="int32"), 1)
     key_positions = quick.expand_dims(quick.arange(key_length, dtype="int32"), 0)
@@ -70,7 +70,7 @@ def segment_lengths(segments_BT: Any) -> Any:
 
 
 def segment_positions(segments_BT: Any) -> Any:
-    """Return the position of each token within its segment: (B, T) int32.
+    """Return the position of each token within its segment: (B, T) int32; 0 for padding.
 
     Args:
         segments_BT: Segment number of each token in its row; 0 for padding.

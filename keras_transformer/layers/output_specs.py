@@ -11,7 +11,7 @@ from keras_transformer.layers.linear_attention import num_features
 
 
 def _like(stack, x):
-    """Return the spec of the stack's output, or None if the input x does not fit the stack."""
+    """Return the spec of the stack's output; None if it is not built or x has another width."""
     has_width = stack.built and len(x.shape) == 3 and x.shape[-1] == stack._width
     return keras.KerasTensor(x.shape, dtype=stack.compute_dtype) if has_width else None
 

@@ -27,8 +27,9 @@ def record_attention(only: str | None = None) -> Iterator[dict[str, Any]]:
     weights["decoder/block_0/cross_attention"]  # (B, N, T, S), rows sum to 1
     ```
 
-    Call the model itself: `predict` and `fit` run compiled code, from which nothing is collected.
-    Calls in other threads are not collected.
+    Call the model itself: `predict` and `fit` usually run compiled code, from which nothing is
+    collected. Calls in other threads are not collected. If a layer is called several times, the
+    weights of its last call are kept.
 
     Args:
         only: Path of the one layer whose weights are collected; None: all layers.

@@ -13,10 +13,14 @@ from keras_transformer.layers.layer import Layer, claim, initializer
 
 
 def distance_buckets(num_buckets: int, max_distance: int) -> np.ndarray:
-    """Return the bucket of each distance from 0 to `max_distance`; the last holds all beyond.
+    """Return the bucket of each distance from 0 to `max_distance`.
 
     Each bucket in the first half holds one distance; the others hold ranges that grow
-    logarithmically.
+    logarithmically. The caller puts longer distances into the bucket of `max_distance`, the last.
+
+    Args:
+        num_buckets: Number of buckets.
+        max_distance: Longest distance that is returned.
 
     Returns:
         (max_distance + 1,) int32.

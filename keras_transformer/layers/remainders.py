@@ -28,9 +28,9 @@ def unpack(packed: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 class WithRemainder:
     """A mixin for `keras.layers.Dense` and `Embedding` that keeps the remainder of int8 weights.
 
-    With eight bits and one scale per output, one in twenty translations of a small model changes;
-    with twelve bits, one in two hundred. Keras's quantized layer computes with the eight bits
-    alone; `whole_matrix` returns all twelve.
+    Rounding to eight bits, with one scale per output, changes some translations; rounding to twelve
+    bits changes far fewer. Keras's quantized layer computes with the eight bits alone;
+    `whole_matrix` returns all twelve.
     """
 
     remainder: Any = None  # packed by `pack`, or None

@@ -30,7 +30,7 @@ OPTIONAL = ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_
 
 
 def check_scaling(theta: float, scaling: Any, head_dim: int | None = None) -> None:
-    """Raise ValueError, which names the bad value, if `rates` cannot be computed.
+    """Raise ValueError, which names the bad value, if the function `rates` cannot use a scaling.
 
     Args:
         theta: Base of the rates.
@@ -104,7 +104,8 @@ def rates(
         theta: Base of the rates.
         scaling: `rope_type` and its values, with the key names of Hugging Face's
             `rope_parameters`; keys in `OPTIONAL` may be absent or None. "yarn" may have `truncate`:
-            whether the ends of the mix are whole pairs, True if absent. None: no scaling.
+            whether the indices of the first and last mixed pair are rounded; True if absent. None:
+            no scaling.
         length: Number of tokens of the sequence, for "dynamic" and "longrope".
 
     Returns:
@@ -164,7 +165,7 @@ def _sharpening_by_length(scaling):
 
 
 def _sharpening(scaling):
-    """Return the factor of sine and cosine: the given one, or one from the log of `factor`."""
+    """Return the factor of sine and cosine of "yarn": given, or from the logarithm of `factor`."""
     sharpening = scaling.get("attention_factor")
     if sharpening is not None:
         return sharpening

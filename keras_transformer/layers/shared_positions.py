@@ -36,7 +36,7 @@ class SharedPositionsMixin(Layer):
         require(is_possible, "relative_by_layer", relative_by_layer, accepted)
 
     def _add_positions(self, bidirectional):
-        """Make the layers; equal rotations are made once."""
+        """Make the layers; blocks with equal arguments share a `Rotary`."""
         policy = self.dtype_policy
         relative, rotary = self._positions["relative_positions"], self._positions["rotary"]
         of_blocks = [self._block_overrides(i).get("rotary", rotary) for i in range(self.num_layers)]
@@ -66,7 +66,7 @@ class SharedPositionsMixin(Layer):
 
     @property
     def length_scaling(self) -> str | None:
-        """The rotary scaling that depends on the length, "dynamic" or "longrope"; None: none."""
+        """The rotary scaling that depends on the length, "dynamic" or "longrope", or None."""
         kinds = {rotary.kind for rotary in self.rotaries if rotary.limit is not None}
         return min(filter(None, kinds), default=None)  # if both occur, "dynamic"
 

@@ -23,16 +23,16 @@ class SSRU(Layer):
     state starts at 0 and the output is not projected (class SSRU of `src/rnn/cells.h`, and
     `DecoderLayerRNN` of `src/models/transformer.h`). The kernels of `candidate` and `forget` are
     its `decoder_l1_rnn_W` and `decoder_l1_rnn_Wf`, the bias of `forget` is `decoder_l1_rnn_bf`. In
-    a search, the state of a row is one vector, whatever the length.
+    a search, the state of a beam is one vector, whatever the length.
 
     Args:
         kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
         x: (B, T, D).
-        attention_mask: Boolean, broadcasts to (B, N, T, T), see `MultiHeadAttention`: the state
-            starts again at each position that may not attend to the one before it, such as the
-            first of a text in a packed row. With a cache it is ignored.
+        attention_mask: Boolean, broadcasts to (B, N, T, T), see `MultiHeadAttention`. At each
+            position that may not attend to the previous one, such as the first of a text in a
+            packed row, the state is reset to 0. Ignored with a cache.
         cache: The cache that an earlier call returned, with a state for each of the T positions,
             (B, T, D): they are the beams of one position.
 
@@ -66,11 +66,11 @@ class SSRU(Layer):
 
 
 def _continues(mask):
-    """Return which positions may attend to the one before them, as factors (B, T, 1)."""
+    """Return 1 for positions that may attend to the previous one, else 0: (B, T, 1)."""
     mask_BTS = mask[:, 0]
     if mask_BTS.shape[1] == 1:  # a mask of keys
         seen_BT = mask_BTS[:, 0, :-1]
     else:
         seen_BT = ops.diagonal(mask_BTS, offset=-1, axis1=1, axis2=2)
-    # The first position has no state before it.
+    # 0 for the first position, which has no previous one.
     return quick.expand_dims(quick.cast(ops.pad(seen_BT, ((0, 0), (1, 0))), "float32"), -1)

@@ -1,7 +1,8 @@
 """Base class of the encoder and decoder stacks: blocks and a final norm.
 
-The paper's model is a stack of equal blocks with default options: its methods for positions return
-None for each block, and those for training return their input.
+The stacks of the paper's model have equal blocks, without shared positions, layer drop or
+rematerialization: `_biases_and_rotations` returns None for each block, and `_dropped` the block's
+output.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class Stack(SharedPositionsMixin):
         return keras.ops.where(is_kept, output, x)
 
     def _rematerialized(self, block, x, **options):
-        """Return a block's output in training, without cache; the backward pass reruns it."""
+        """Return a block's output in training, without a cache; the backward pass recomputes it."""
 
         def output(arguments):
             # Through Keras's `__call__`: the backward pass runs outside of the stack's call.

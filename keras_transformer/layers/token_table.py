@@ -15,7 +15,7 @@ from keras_transformer.layers.remainders import WithRemainder
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class TokenTable(WithBlocks, WithRemainder, keras.layers.ReversibleEmbedding):
-    """`keras.layers.ReversibleEmbedding`, E: rows of ids, and in reverse their logits x E^T.
+    """A table E: rows for ids, and in reverse the logits x E^T of hidden states x.
 
     It can also be in blocks of 8 bits (`WithBlocks`), in int8 with a remainder (`WithRemainder`),
     or have a LoRA update.
@@ -66,8 +66,9 @@ class TokenTable(WithBlocks, WithRemainder, keras.layers.ReversibleEmbedding):
 def token_table(vocab_size: int, d_model: int, policy: Any) -> TokenTable:
     """Return a new table (V, D) for a layer of this dtype policy.
 
-    Its initial scale is D^-0.5, because embeddings are multiplied by sqrt(D): they and the logits
-    start at unit scale. It has the variable dtype: mixed precision casts the rows, not the table.
+    The standard deviation of its initial values is D^-0.5. At first, that of the embeddings, which
+    are multiplied by sqrt(D), and of the logits is then about 1. The table has the variable dtype:
+    mixed precision casts its rows.
     """
     return TokenTable(
         vocab_size,
@@ -80,7 +81,7 @@ def token_table(vocab_size: int, d_model: int, policy: Any) -> TokenTable:
 
 
 def vector_table(num_rows: int, d_model: int, policy: Any, name: str) -> keras.layers.Embedding:
-    """Return a new table of vectors that are added to those of tokens, of types or positions."""
+    """Return a new table of vectors of token types or positions, to add to vectors of tokens."""
     return keras.layers.Embedding(
         num_rows,
         d_model,

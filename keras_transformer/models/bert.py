@@ -33,10 +33,10 @@ class BERTConfig(EncoderConfig):
         d_embedding: E, width of the token vectors, which a dense layer projects to `d_model`
             (ALBERT); None: `d_model`, without a projection.
         shared_blocks: Whether one block is run `num_layers` times (ALBERT); or the number of
-            blocks (ALBERT's groups), each run for an equal share of consecutive layers.
+            distinct blocks (ALBERT's groups), see `shared` of `Encoder`.
         num_types: Number of token types; 2: tokens of a first and of a second text; 0: tokens
             have no types (DistilBERT).
-        position_offset: Number of the first position; 2 in RoBERTa.
+        position_offset: Index of the first position; 2 in RoBERTa.
         num_buckets: Number of distance buckets of a relative attention bias that all blocks share
             (MPNet); 0: no such bias.
 

@@ -32,9 +32,11 @@ def with_room(
 def following(caches: Sequence[dict[str, Any]], ancestors_BKM: Any, index: Any) -> list[Any]:
     """Return the caches of all blocks; each beam gets the state of the beam that it extends.
 
+    Keys and values are not changed: the mask of a step tells which places each beam may see.
+
     Args:
         caches: Caches of a decoder's blocks.
-        ancestors_BKM: The slot of each beam at each position; None: one beam.
+        ancestors_BKM: The slot that each beam sees at each position; None: one beam.
         index: Position of the step.
     """
     if ancestors_BKM is None or not any("state" in cache["self"] for cache in caches):

@@ -40,18 +40,22 @@ class ConfiguredModel(WeightedSteps):
     optional_inputs: frozenset[str] = frozenset()  # inputs that a call may leave out
     quantization: str | None = None  # mode of the weights, such as "int8"
     has_remainders: bool = False  # whether int8 weights come with the remainder of their rounding
-    saved_quantization: str | None = None  # mode to which folders quantize these float weights
+    saved_quantization: str | None = None  # mode to which `save_folder` quantizes float weights
 
     def __call__(self, inputs: Any, *arguments: Any, **options: Any) -> Any:
-        """Call the model on a dict of inputs, on tensors in their order, or on the only one."""
+        """Call the model on inputs in any form that `named_inputs` accepts."""
         return super().__call__(self.named_inputs(inputs), *arguments, **options)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        """Return the output; JAX's steps call this directly (Keras 3.15)."""
+        """Return the output; in JAX's training steps, Keras (3.15) calls this, not `__call__`."""
         return super().call(self.named_inputs(inputs), training=training, mask=mask)
 
     def named_inputs(self, inputs: Any) -> Any:
-        """Return inputs by name: a list or tuple has them in the order in which they are declared.
+        """Return inputs by name; if the model has no named inputs, return them unchanged.
+
+        Args:
+            inputs: Dict of tensors; list or tuple of them in the order of the model's inputs; or
+                the first input alone.
 
         Raises:
             ValueError: If an input is missing or unknown.
@@ -83,6 +87,9 @@ class ConfiguredModel(WeightedSteps):
             remainders: Whether to keep what "int8" rounds off in four more bits, which `widened`
                 uses; only dense layers and token tables are then quantized.
             options: See `keras.Model.quantize`.
+
+        Raises:
+            ValueError: If `remainders` is set with a mode other than "int8".
         """
         with warnings.catch_warnings(), replacing_weights():
             warnings.filterwarnings("ignore", message=".*does not have a `quantize` method")
@@ -96,7 +103,13 @@ class ConfiguredModel(WeightedSteps):
         self.quantization, self.has_remainders = mode, remainders
 
     def make_train_function(self, force: bool = False) -> Any:
-        """Make the function that `fit` calls for each step."""
+        """Make the function that runs the training steps of `fit`.
+
+        Raises:
+            ValueError: If weights are in blocks of 4 or 8 bits.
+            NotImplementedError: If an optimizer other than `Adam` of this package accumulates or
+                clips gradients on several devices of TensorFlow.
+        """
         reuse_memory()
         if any(isinstance(x, WithBlocks) and x.bits for x in layers_inside(self)):
             raise ValueError(
@@ -159,6 +172,9 @@ class ConfiguredModel(WeightedSteps):
             format: See `keras.Model.export`.
             verbose: Whether Keras prints the signature, which has a line for each weight.
             options: See `keras.Model.export`.
+
+        Raises:
+            ValueError: If `format` is "tf_saved_model" with PyTorch.
         """
         if BACKEND == "torch" and format == "tf_saved_model":
             raise ValueError(

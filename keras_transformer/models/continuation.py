@@ -14,8 +14,8 @@ from keras_transformer.models.decoder_only import DecoderOnly
 def longest(model: DecoderOnly) -> int:
     """Return the maximum number of tokens of a sequence for `extend`.
 
-    It is the model's `max_length`, or the length from which its rotary rates change, if they depend
-    on the length: cached keys have the rates of shorter sequences.
+    It is the model's `max_length`, but not more than the length up to which its rotary rates are
+    constant: cached keys have the rates of short sequences.
     """
     limit = model.decoder.length_limit
     return model.config.max_length if limit is None else min(model.config.max_length, limit)
@@ -63,7 +63,7 @@ def extend(
         caches: The caches from `new_caches` or the last call; each row must have room for its
             index + T tokens. On PyTorch they are changed in place.
         index_B: Number of tokens that each sequence has in the caches, int32.
-        predicts: Whether the logits are needed.
+        predicts: Whether to compute the logits.
 
     Returns:
         The logits (B, T, V), or None, and the caches.

@@ -17,7 +17,7 @@ from keras_transformer.models.encoder_only import EncoderConfig, EncoderOnly
 class DeBERTaConfig(EncoderConfig):
     """Config of a DeBERTa (defaults: DeBERTa-v3-base, He et al. 2023).
 
-    It has the fields of `EncoderConfig`, without a window, and the following.
+    It has the fields of `EncoderConfig`, of which `window` must be None, and the following.
 
     Args:
         num_buckets: Number of vectors of relative positions for each direction, even. Half of

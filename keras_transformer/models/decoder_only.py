@@ -29,7 +29,8 @@ class DecoderOnly(VocabularyModel):
     """Base class of functional models from `token_ids` to the logits of each next token.
 
     Args:
-        config: The family's config, with at least the vocabulary size and special ids.
+        config: The family's config, with at least `vocab_size`, `d_model`, `max_length` and the
+            special ids.
         policy: Dtype policy of the parts.
         embedding: Layer from ids to vectors.
         decoder: Stack of blocks without cross-attention.
@@ -131,7 +132,7 @@ class DecoderOnly(VocabularyModel):
                 tokens = quick.ones_like(keras.ops.convert_to_tensor(token_ids, dtype="int32"))
             hidden = self._of_length(last_hidden, quick.sum(tokens, axis=1))
         if segments is not None:
-            # Whether each position holds a token, as all later ones will; number of padding tokens.
+            # True for the tokens of a prompt and for all later positions, False for padding.
             is_token_BP = quick.not_equal(segments, 0)
             rest = quick.ones_like(segments[:, :1], dtype="bool")
             rest_BR = quick.repeat(rest, length - quick.shape(segments)[1], axis=1)
@@ -220,7 +221,7 @@ class DecoderOnly(VocabularyModel):
         return self._project(hidden), state
 
     def _step_masks(self, index, is_token_BM, ancestors_BKM):
-        """Return the mask of each block over the places of its cache; None: all are visible."""
+        """Return the mask of each block over its cache; None: all filled places are visible."""
         if is_token_BM is None and ancestors_BKM is None:
             return None
 

@@ -94,9 +94,10 @@ class EncoderDecoder(VocabularyModel):
     """Base class of functional models from `source_ids` and `target_ids` to logits.
 
     Each family is a subclass that makes the parts and passes them on; its `config`, a
-    `config.Config`, has at least `pad_id`, `bos_id`, `eos_id` and the vocabulary sizes. A family
-    whose source is not token ids declares its inputs in `source_name`, `source_dtype` and
-    `optional_inputs`; `embed_source` of its parts makes the encoder's input from them.
+    `config.Config`, has at least `pad_id`, `bos_id`, `eos_id`, `d_model`, `max_length` and the
+    vocabulary sizes. A family whose source is not token ids declares its inputs in `source_name`,
+    `source_dtype` and `optional_inputs`; `embed_source` of its parts makes the encoder's input from
+    them.
 
     Args:
         config: The family's config.
@@ -115,7 +116,7 @@ class EncoderDecoder(VocabularyModel):
         Logits (B, T, V).
 
     Raises:
-        ValueError: If only one side's segments are given.
+        ValueError: If an input is missing or unknown, or only one side's segments are given.
     """
 
     source_name, source_dtype = "source_ids", "int32"
@@ -255,8 +256,8 @@ class EncoderDecoder(VocabularyModel):
             token_ids_BK: (B, K) int32.
             state: State that `prefill` or an earlier step returned.
             index: Position of the tokens.
-            ancestors_BKM: (B, K, M) int32, the one slot that a beam sees at each position, -1 for
-                none; None: one beam.
+            ancestors_BKM: (B, K, M) int32, the one slot that a beam sees at each position; -1 at
+                positions that it does not see. None: one beam.
 
         Returns:
             Logits (B, K, V) and the new state.

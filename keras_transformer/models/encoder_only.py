@@ -124,7 +124,8 @@ class EncoderOnly(VocabularyModel):
         Output of the head: see `task_heads`.
 
     Raises:
-        ValueError: If `type_ids` are given to a model without types.
+        ValueError: If an input is missing or unknown, or `type_ids` are given to a model without
+            types.
     """
 
     optional_inputs = frozenset({"type_ids"})
@@ -161,7 +162,7 @@ class EncoderOnly(VocabularyModel):
         self._has_types = has_types
 
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
-        """Return the input of a masked LM's projection, and a one for its bias: (B, T, D + 1)."""
+        """Return the input of a masked LM's projection, with a last element 1 for its bias."""
         x = self._transform(self.encode(inputs))
         return ops.concatenate([x, ops.ones_like(x[..., :1])], axis=-1)
 

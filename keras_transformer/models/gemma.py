@@ -1,9 +1,9 @@
 """Gemma 1, 2 and 3 (Gemma Team 2024a, 2024b and 2025).
 
-A gated feed-forward with GELU, embeddings times sqrt(D) that also make the logits, rotary
-positions. Gemma 2 and 3 have four norms a block, and windows in half of the blocks (Gemma 2) or in
-five of six (Gemma 3). Gemma 2 caps the products of attention and the logits; Gemma 3 normalizes
-queries and keys instead, and its blocks with a window have another rotary base.
+All have a gated feed-forward with GELU, rotary positions, and embeddings times sqrt(D) whose table
+also makes the logits. Gemma 2 and 3 have four norms a block, and windows in half of the blocks
+(Gemma 2) or in five of six (Gemma 3). Gemma 2 caps the products of attention and the logits; Gemma
+3 normalizes queries and keys instead, and its blocks with a window have another rotary base.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class GemmaConfig(Config):
         scaling: Scaling of these rates, see `layers.rotary.rates`; None: no scaling.
         local_theta: Base of the rates, without scaling, in blocks with a window; None: these blocks
             have the rates of the others.
-        window: Number of positions that a query sees, including its own; None: all earlier ones.
+        window: Number of positions that a query sees, including its own; None: no limit.
         window_layers: Indices of the blocks with the window; None: all blocks.
         query_scale: Factor of the products of queries and keys; None: 1 / sqrt(head_dim).
         attention_cap: Limit of these products, see `AttentionOptions.soft_cap`; None: no limit.

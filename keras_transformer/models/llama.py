@@ -37,7 +37,7 @@ class LLaMAConfig(Config):
         theta: Base of the rotary positions' rates.
         scaling: Scaling of the rates, see `layers.rotary.rates`; None: no scaling.
         rotary_dim: Number of features of a head that rotate, the first ones, even; None: all.
-        window: Number of positions that a query sees, including its own; None: all earlier ones.
+        window: Number of positions that a query sees, including its own; None: no limit.
         window_layers: Indices of the blocks with the window; None: all blocks.
         no_rotary: Indices of the blocks without rotary positions.
         qkv_bias: Whether the projections to queries, keys and values add a bias.

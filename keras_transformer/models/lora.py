@@ -1,4 +1,4 @@
-"""LoRA: cheap further training of a trained model (Hu et al. 2021)."""
+"""LoRA: training of low-rank updates of a model's dense layers (Hu et al. 2021)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def enable_lora(
 ) -> None:
     """Replace each dense layer's W by W + (alpha / rank) A B; train only A and B (Hu et al. 2021).
 
-    A (D, rank) is random and B (rank, F) is zero, so at first the model is the same. Everything
-    else is frozen: W, embeddings, norms, biases and the output projection.
+    A (D, rank) is random and B (rank, F) is zero, so at first the outputs are the same. All other
+    weights are frozen, except those in `whole`. The output projection gets no update.
 
     Args:
         model: A built model; changed in place.
         rank: Rank of the products, at least 1.
         alpha: Scale of the products; None: `rank`, so that the factor is 1.
-        whole: Paths of weights to train whole, such as those of a new head; their layers get no
-            products.
+        whole: Paths of further weights to train, such as those of a new head. A layer whose kernel
+            is among them gets no update.
 
     Raises:
         ValueError: If the rank is out of range, or the model has LoRA already or quantized weights.

@@ -22,18 +22,18 @@ SAME = ("source_vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_ids")
 class Ensemble:
     """Models whose log-probabilities are averaged at each step (Hansen and Salamon 1990).
 
-    It searches and scores like one model, with the geometric mean of the distributions. It is not
-    trained.
+    It searches and scores like one model, with the geometric mean of the distributions. It cannot
+    be trained.
 
     Args:
         models: The models, which may differ in family and sizes.
         weights: Weights of the models in the mean, above 0; None: equal ones.
-        normalized: Whether the mean is normalized to a distribution. False: scores are means of the
-            models' scores, as in Marian, whose scores are this mean times the sum of the weights.
+        normalized: Whether the mean is normalized to a distribution. False: a score is the weighted
+            mean of the models' scores. (Marian's is their weighted sum.)
 
     Raises:
-        ValueError: If there are none, or vocabulary sizes or special ids differ, or weights are not
-            one number above 0 for each.
+        ValueError: If `models` is empty, vocabulary sizes or special ids differ, or `weights` are
+            not one number above 0 for each model.
     """
 
     source_name = EncoderDecoder.source_name

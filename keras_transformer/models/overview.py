@@ -13,7 +13,7 @@ class _Row(keras.layers.Layer):
     Args:
         name: Name in the summary.
         shape: Shape of the output.
-        layer: The layer, whose weights are counted; None: none.
+        layer: The layer, whose weights are counted; None: no weights.
         blocks: The blocks of a stack, which `expand_nested` shows.
     """
 

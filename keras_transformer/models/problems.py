@@ -1,4 +1,4 @@
-"""Meaning of a classifier's outputs, by the names of `transformers`."""
+"""Problem types, the meaning of a classifier's outputs, with the names of `transformers`."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class PromptedConfig:
 
     Args:
         source_vocab_size, target_vocab_size: V.
-        pad_id, bos_id: -1, since prompts may contain the model's ids.
+        pad_id, bos_id: -1, because a prompt may contain any id of the model.
         eos_id: Ids that end a translation.
         max_length: Maximum tokens of a prompt, and of a translation.
     """
@@ -75,7 +75,7 @@ class Prompted:
     def __call__(self, inputs: dict[str, Any]) -> Any:
         """Return the logits (B, T, V) of the target's tokens; see `EncoderDecoder`."""
         prompt_BS, segments_BS = _left_padded(inputs["source_ids"])
-        # The first target id stands for BOS: here the last token of the prompt has its place.
+        # The first target id is BOS. Its place is taken by the last token of the prompt.
         rest_BR = ops.convert_to_tensor(inputs["target_ids"], dtype="int32")[:, 1:]
         token_ids = quick.concatenate([prompt_BS, quick.maximum(rest_BR, 0)], axis=1)
         segments = quick.concatenate([segments_BS, quick.ones_like(rest_BR)], axis=1)
@@ -106,7 +106,7 @@ class Prompted:
 def _left_padded(ids_BS):
     """Return ids with their padding, -1, on the left and as 0, and segments: 0 for padding, else 1.
 
-    A row that only fills the batch has one token.
+    A row of padding alone, which only fills the batch, gets one token.
     """
     ids_BS = ops.convert_to_tensor(ids_BS, dtype="int32")
     length = quick.shape(ids_BS)[1]

@@ -53,8 +53,7 @@ def narrowed(model: ConfiguredModel, mode: str) -> ConfiguredModel:
 def widened(model: ConfiguredModel) -> ConfiguredModel:
     """Return a float32 copy of a model whose weights are quantized.
 
-    If the mode is "int8", `save_folder` quantizes the copy's weights again when it writes them:
-    rounding weights that are rounded already changes them by a millionth at most.
+    If the mode is "int8", `save_folder` quantizes the copy's weights again when it writes them.
 
     Args:
         model: A model with quantization "int8" or one of `BLOCKS`.

@@ -156,6 +156,9 @@ class Embedding:
         Args:
             text: The text itself; None: that of the name.
             name: One of `prompts`; None: the default.
+
+        Raises:
+            ValueError: If `text` is not a string, or `name` is not in `prompts`.
         """
         if text is not None:
             require(isinstance(text, str), "prompt", text, "a string or None")
@@ -182,7 +185,7 @@ class Embedding:
         return x_BD[:, : self.dimension] if self.dimension else x_BD
 
     def facts(self) -> dict[str, Any]:
-        """Return all but the weights, as plain values; only what differs from the defaults."""
+        """Return the settings that differ from the defaults, as plain values without weights."""
         steps = [{**asdict(x), "weights": sorted(x.weights)} for x in self.steps]
         names = ("prompts", "default_prompt_name", "include_prompt", "max_length", "similarity")
         settings = {"steps": steps} | {x: getattr(self, x) for x in (*names, "dimension")}

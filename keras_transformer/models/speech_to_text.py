@@ -102,8 +102,8 @@ class Speech(EncoderDecoder):
         inputs: Dict of `features` (B, frames, mels), floats from `data.audio.log_mel`, and
             `target_ids` (B, T), int32, which begin with `config.bos_id`. If clips are padded,
             also `num_frames` (B,), int32, the number of frames of each; the logits of a clip are
-            then the same as for the clip alone. Whisper is trained on clips of 30 seconds that
-            include silence: none of it is padding.
+            then the same as for the clip alone. Leave `num_frames` out for pretrained Whispers:
+            their clips were filled with silence to 30 seconds, and the silence was not masked.
 
     Returns:
         Logits (B, T, V).
@@ -166,7 +166,11 @@ class Speech(EncoderDecoder):
         beam_size: int = 1,
         num_frames: Any = None,
     ) -> tuple[Any, Any, Callable]:
-        """Encode `features` and prefill the decoder, like `EncoderDecoder.prefill`."""
+        """Encode `features` and prefill the decoder, like `EncoderDecoder.prefill`.
+
+        Raises:
+            ValueError: If the features have another shape, or `length` is above `max_length`.
+        """
         self._check(features)
         if isinstance(length, int) and length > self.config.max_length:
             raise ValueError(f"length must be at most {self.config.max_length}, got {length}")

@@ -68,12 +68,12 @@ class WeightedSteps(keras.Model):
         weigh_batches(self.optimizer)
 
     def fit(self, *arguments: Any, **options: Any) -> Any:
-        """Train the model, like `keras.Model.fit`."""
+        """Train like `keras.Model.fit`; ValueError for `class_weight` if labels are per token."""
         self._check_class_weight(**options)
         return super().fit(*arguments, **options)
 
     def train_on_batch(self, *arguments: Any, **options: Any) -> Any:
-        """Train on one batch, like `keras.Model.train_on_batch`."""
+        """Train on one batch like `keras.Model.train_on_batch`; see `fit` for `class_weight`."""
         self._check_class_weight(**options)
         return super().train_on_batch(*arguments, **options)
 
@@ -123,7 +123,7 @@ class WeightedSteps(keras.Model):
             return super().get_metrics_result()
 
     def _check_class_weight(self, class_weight=None, **_):
-        """Raise ValueError if labels are of tokens: Keras takes a row of them for one-hot."""
+        """Raise ValueError if labels are per token, which Keras would take for one-hot labels."""
         per_token = any(None in x.shape[1:] for x in keras.tree.flatten(self.output))
         accepted = "None for labels of tokens: give each label its weight in sample_weight (B, T)"
         require(not (class_weight and per_token), "class_weight", class_weight, accepted)

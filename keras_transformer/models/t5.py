@@ -1,6 +1,6 @@
 """T5: text to text with relative positions, RMS norms and no biases (Raffel et al. 2020).
 
-The encoder-decoder of T5, T5 v1.1, mT5, MADLAD-400 and UMT5. It differs from the paper's
+This is the encoder-decoder of T5, T5 v1.1, mT5, MADLAD-400 and UMT5. It differs from the paper's
 Transformer: positions are a learned attention bias that all blocks of a stack share (section 2.1;
 in UMT5 each block has its own), norms only scale and precede each sub-layer, products of queries
 and keys are not scaled, and T5 v1.1 has a gated feed-forward (Shazeer 2020).
@@ -43,7 +43,7 @@ class T5(EncoderDecoder):
             output_layer = Dense(config.vocab_size, use_bias=False, dtype=policy, name="output")
         output_scale = None
         if config.scale_output:
-            # A layer: to Keras (3.15) the product of a symbolic tensor and a number is sparse.
+            # A layer, because Keras (3.15) marks a symbolic tensor times a number as sparse.
             output_scale = keras.layers.Rescaling(
                 config.d_model**-0.5, dtype=policy, name="output_scale"
             )
@@ -119,7 +119,7 @@ def _embedding(config, policy):
         dtype=policy,
         name="embedding",
     )
-    # As in T5's own code: nothing else gives the first block's input the scale of its output.
+    # As in T5's own code: embeddings are not multiplied by sqrt(D), so they start at unit scale.
     embedding.tokens.embeddings_initializer = initializer(
         keras.initializers.RandomNormal(stddev=1.0)
     )

@@ -105,7 +105,7 @@ class NextSentence:
 
 
 class Pretraining:
-    """Both training tasks of BERT and ALBERT.
+    """The heads of both pretraining tasks of BERT and ALBERT.
 
     Returns:
         Dict of `masked_lm` (B, T, V) and `next_sentence` (B, 2).
@@ -172,7 +172,7 @@ class SpanExtraction:
 class SentenceEmbedding:
     """The mean hidden state (B, D) of all tokens except padding.
 
-    Reimers and Gurevych 2019, section 3, found it the best of three ways of pooling.
+    This is the default pooling of Reimers and Gurevych 2019, section 3.
     """
 
     def __init__(self, config: Any, embedding: Any, policy: Any):

@@ -89,8 +89,9 @@ class TextToSpeechConfig(Config):
 class TextToSpeech(ConfiguredModel):
     """A functional model from `source_ids` and `previous_frames` to frames and stop logits.
 
-    The blocks are pre-norm and there is no postnet; the rest is that of Li et al. 2019, section 3.
-    Train it with a loss for each output, and sample weights that leave out padding.
+    It differs from the model of Li et al. 2019, section 3: blocks are pre-norm, the encoder's input
+    is that of the paper's Transformer, without convolutions, and there is no postnet. Train it with
+    a loss for each output, and sample weights that leave out padding.
 
     Args:
         config: The model's config.
@@ -172,7 +173,13 @@ class TextToSpeech(ConfiguredModel):
         return *self._predicted(x), state, self.step
 
     def step(self, frames_BR: Any, state: Any, index: Any) -> tuple[Any, Any, Any]:
-        """Predict the step after `index` from its frames; return frames, stop logits and state."""
+        """Predict step `index + 1`; return its frames, stop logits and the new state.
+
+        Args:
+            frames_BR: The frames of step `index`, (B, frames_per_step * mels).
+            state: State that `prefill` or an earlier step returned.
+            index: Number of the last predicted step, from 0.
+        """
         last_B1M = quick.expand_dims(frames_BR[:, -self.config.num_mels :], 1)
         with direct_calls(self.decoder):
             x, caches = self.decoder(

@@ -53,15 +53,15 @@ class _HiddenStates(keras.layers.Layer):
 
 
 class VocabularyModel(ConfiguredModel):
-    """A functional model to logits (B, T, V); training fuses the output projection and the loss.
+    """A functional model whose training fuses the projection to logits (B, T, V) and the loss.
 
-    The matrix of logits (tokens x vocabulary) is the largest of a training step; in a small model
-    it takes half of the time. If the loss is a `LabelSmoothedCrossentropy` and each metric a
-    `Perplexity`, the steps of `fit` and `evaluate` compute the loss from the last hidden states
-    and the table that projects them (`loss_and_likelihood`), with as few copies of the logits as
-    the backend can. The numbers are the same. With any other loss or metric, with LoRA or a
-    quantized, biased or capped output layer, Keras's standard steps compute logits. A call of the
-    model always returns logits.
+    The matrix of logits (tokens x vocabulary) is the largest of a training step. If the loss is a
+    `LabelSmoothedCrossentropy` and each metric a `Perplexity`, the steps of `fit` and `evaluate`
+    compute the loss from the last hidden states and the table that projects them
+    (`loss_and_likelihood`), with as few copies of the logits as the backend can. The loss is the
+    same. With any other loss or metric, with weighted metrics or loss weights, in a portable step,
+    or if the output layer has LoRA, a bias or a cap or is quantized, the steps compute logits. So
+    does a call of the model.
 
     A subclass defines `compute_hidden(inputs)`, which returns (B, T, D), and sets `output_layer`,
     the `ReversibleEmbedding` or `Dense` that projects these to logits, or None; `output_bias` is a

@@ -32,7 +32,7 @@ class Transformer(EncoderDecoder):
 
     Call arguments, return value and errors are those of `EncoderDecoder`. With
     `guided_alignment` in the config, `inputs` may also have `alignment` (B, T), int32: for each
-    label the index of the source token that it translates, -1 for none. A call then adds the
+    label the index of the source token that it translates, or -1. A call then adds the
     `alignment_loss` of the first head of `Decoder.aligning`.
     """
 

@@ -1,7 +1,7 @@
 """Search steps without a cache: each is a full pass over all tokens so far.
 
-For rotary positions with "dynamic" scaling: beyond the original length, each new token changes the
-rates, and with them the keys and values of earlier tokens.
+Rotary positions with "dynamic" scaling need them: beyond the original length, each new token
+changes the rates, and with them the keys and values of earlier tokens.
 """
 
 from __future__ import annotations

@@ -98,9 +98,10 @@ class ViT(ConfiguredModel):
         images: (B, height, width, channels), floats, normalized as in the model's training.
 
     Returns:
-        Logits (B, classes) from the class token's last hidden state. `hidden(images)` returns the
-        last hidden states of all tokens, (B, 1 + patches, D), or (B, 2 + patches, D) with
-        distillation, and so does a model without classes.
+        Logits (B, classes) from the class token's last hidden state; with `distillation` "head",
+        the mean of these and of the distillation token's. `hidden(images)` returns the last hidden
+        states of all tokens, (B, 1 + patches, D), or (B, 2 + patches, D) with distillation, and so
+        does a model without classes.
 
     Raises:
         ValueError: If images have another shape; `resized` makes a model for other sizes.
@@ -154,7 +155,7 @@ class ViT(ConfiguredModel):
 def with_classes(model: ViT, num_classes: int) -> ViT:
     """Return a copy of a ViT with a new classifier, whose weights are zeros.
 
-    Zeros are the classifier that Dosovitskiy et al. 2021 (appendix B.1.1) fine-tune from.
+    Dosovitskiy et al. 2021 (appendix B.1.1) also start fine-tuning from zeros.
 
     Args:
         model: The model to copy; not changed.

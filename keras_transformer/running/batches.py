@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from keras_transformer.config import require_whole
 from keras_transformer.text.tokenizer import round_up
 
-MULTIPLE = 16  # to which lengths are rounded up where few shapes are wanted
-_WORTH_A_WORKER = 256  # tokens
+MULTIPLE = 16  # with few shapes, lengths are rounded up to multiples of this
+_WORTH_A_WORKER = 256  # minimum tokens of a batch when several workers share the texts
 
 
 def search_batches(

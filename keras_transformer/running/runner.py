@@ -1,4 +1,4 @@
-"""Functions over a model that are compiled once."""
+"""Functions of tensors over a model, compiled once and called many times."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ LENGTH_MULTIPLE = MULTIPLE if COMPILES_EACH_SHAPE else 1
 
 
 class Runner:
-    """A runner of functions of tensors over a model, each compiled once per key."""
+    """A cache of compiled functions of tensors over a model, one for each key."""
 
     def __init__(self) -> None:
         self._compiled: dict[Hashable, Callable] = {}
 
     def workers(self, key: Hashable) -> int:
-        """Return how many threads may search with a key at once; 1 if Python runs at each step."""
+        """Return how many threads may search at once; 1 on PyTorch, where Python runs each step."""
         return 1 if IS_EAGER else num_workers()
 
     def __call__(
@@ -44,7 +44,7 @@ class Runner:
         donates: Sequence[int] = (),
         varying: Sequence[int] = (),
     ) -> Any:
-        """Return the result of the function of a key.
+        """Call the function of a key, compiled at its first call, and return its result.
 
         Args:
             model: Model whose variables the function reads.

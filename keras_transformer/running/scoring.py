@@ -43,7 +43,7 @@ def score_pairs(
     same_number(source_ids, target_ids)
 
     def make() -> Callable:
-        # The forced start of a target has the same length for all languages of a tokenizer.
+        # One function serves all languages: their forced tokens at the start are equally many.
         return score_function(model, len(tokenizer.target_frame.before))
 
     scores = np.zeros(len(source_ids))

@@ -71,7 +71,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
             options = replace(search, suppress_tokens=always, begin_suppress_tokens=first)
             prefix = None if prefix is None else places_of(prefix, allowed)
         logits, state, step = model.prefill(**source, **sizes)
-        # `transformers` counts the token that the decoder begins with.
+        # The repetition penalty of `transformers` includes the token that the decoder begins with.
         past = first_ids if search.scoring == "transformers" else None
         if search.shortlist and past is not None:
             past = places_of(past, sizes["allowed_ids_BA"])

@@ -77,7 +77,8 @@ def test_padding_and_far_distances(randomize, rng):
 
 
 def test_options_that_do_not_fit():
-    for name, value in dict(norm_first=True, window=3, rotary=dict(head_dim=4)).items():
+    options = dict(norm_first=True, window=3, rotary=dict(head_dim=4), layer_drop=0.1)
+    for name, value in options.items():
         with pytest.raises(ValueError, match=f"{name} must be left out in disentangled attention"):
             DisentangledEncoder(1, 2, 12, **{name: value})
 
