@@ -262,8 +262,7 @@ class PreferenceLoss(keras.losses.Loss):
         self.kind, self.beta = kind, beta
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        if sample_weight is not None:
-            raise ValueError("sample_weight must be None: pairs have no weights")
+        _check_unweighted(sample_weight)
         y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
         reward_R, log_prob_R, count_R = self.rewards(y_true, y_pred)
         weight_B = ops.cast(count_R[0::2] * count_R[1::2] > 0, "float32")
@@ -311,14 +310,23 @@ class RewardLoss(keras.losses.Loss):
     Call arguments:
         y_true: Not read; any tensor with 2B rows.
         y_pred: Scores (2B, 1).
+
+    Raises:
+        ValueError: If sample weights are given.
     """
 
     def __init__(self, name: str = "reward_loss", dtype: Any = None):
         super().__init__(name=name, dtype=dtype)
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        _check_unweighted(sample_weight)
         score_R = ops.cast(ops.reshape(ops.convert_to_tensor(y_pred), (-1,)), "float32")
         return ops.mean(ops.softplus(score_R[1::2] - score_R[0::2]))
 
     def get_config(self) -> dict[str, Any]:
         return {"name": self.name, "dtype": self.dtype}
+
+
+def _check_unweighted(sample_weight):
+    if sample_weight is not None:
+        raise ValueError("sample_weight must be None: pairs have no weights")

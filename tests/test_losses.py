@@ -220,6 +220,8 @@ def test_bad_preferences(pairs):
         PreferenceLoss(beta=0)
     with pytest.raises(ValueError, match="sample_weight must be None"):
         PreferenceLoss()(pairs[1], pairs[0], sample_weight=np.ones(6))
+    with pytest.raises(ValueError, match="sample_weight must be None"):
+        RewardLoss()(np.zeros(4), np.ones((4, 1)), sample_weight=np.ones(4))
 
 
 def test_rewards():
