@@ -327,6 +327,6 @@ class RewardLoss(keras.losses.Loss):
         return {"name": self.name, "dtype": self.dtype}
 
 
-def _check_unweighted(sample_weight):
+def _check_unweighted(sample_weight: Any) -> None:
     if sample_weight is not None:
         raise ValueError("sample_weight must be None: pairs have no weights")
