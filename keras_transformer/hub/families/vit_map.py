@@ -81,7 +81,7 @@ _CLASSES = {
     },
 }
 # For a file without `architectures`: the index in `_CLASSES` of the architecture with this weight.
-# Without any of these weights, it has the last architecture.
+# If it has none of these weights, the last architecture is taken.
 _HEADS = {"classifier.weight": 0, "cls_classifier.weight": 1}
 _LAYER = BERT_LAYER | {
     "attention/query_key_value": " ".join(

@@ -199,7 +199,9 @@ class MarianModel:
         return OURS in self.file.specials
 
     def restored(self, dtype: Any = None) -> tuple[keras.Model, Tokenizer, dict[str, Any]]:
-        """Return what `export.marian` wrote: the model, bit for bit, its tokenizer, and `facts_of`.
+        """Return what `export.marian` wrote: the model, bit for bit, its tokenizer, and its facts.
+
+        The facts are those of `outgoing.facts_of`.
 
         Args:
             dtype: See `model`.

@@ -177,7 +177,7 @@ def _table(stack):
 
 
 def _tables_of(config: TransformerConfig) -> dict[str, str]:
-    """Return the paths of learned positions in our weights, by Marian's stack."""
+    """Return the paths of learned positions in our weights, by Marian's stack; {} without them."""
     if config.positions != "learned":
         return {}
     if config.share_embeddings:
