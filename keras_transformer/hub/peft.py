@@ -29,7 +29,7 @@ TABLE = FieldTable(  # fields of PEFT 0.21
         *_MODULES,
         *("task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision"),
         *("inference_mode", "lora_dropout", "runtime_config", "megatron_core", "qalora_group_size"),
-        *("loftq_config", "eva_config", "corda_config", "lora_ga_config"),  # fields of initializations
+        *("loftq_config", "eva_config", "corda_config", "lora_ga_config"),  # of initial values
         "fan_in_fan_out",  # the layouts of the base's layers decide
     ),
     refused={
