@@ -195,7 +195,7 @@ class MarianModel:
 
     @property
     def is_ours(self) -> bool:
-        """Whether `export.marian` wrote the model."""
+        """Whether `export.marian` wrote the model in float32, so that `restored` can read it."""
         return OURS in self.file.specials
 
     def restored(self, dtype: Any = None) -> tuple[keras.Model, Tokenizer, dict[str, Any]]:
@@ -271,7 +271,7 @@ class MarianModel:
 def read_models(source: str | os.PathLike) -> list[MarianModel]:
     """Open a model file, or the models of a folder.
 
-    These are the models that the options of its decoder list; without options, its only model.
+    The options of its decoder list them; a folder without such options must hold one model.
 
     Raises:
         FileNotFoundError: If a file is missing.
