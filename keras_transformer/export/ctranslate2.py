@@ -31,13 +31,14 @@ def ctranslate2(
     source = SentencePieceProcessor("served/grammar/source.spm")
     target = SentencePieceProcessor("served/grammar/target.spm")
     tokens = source.encode("The old man loves the dog.", out_type=str) + ["</s>"]
-    results = Translator("served/grammar").translate_batch([tokens], beam_size=4)
+    translator = ctranslate2.Translator("served/grammar")
+    results = translator.translate_batch([tokens], beam_size=4)
     print(target.decode_pieces(results[0].hypotheses[0]))
     ```
 
     The caller must add the special tokens that the tokenizer would add to a text: EOS after the
-    source, and for a multilingual model a tag such as ">>de<<" before the source, or language
-    tokens, of which that of the target goes into `target_prefix`.
+    source; for a multilingual model a tag such as ">>de<<" before the source, or language tokens.
+    The language token of the target goes into `target_prefix`.
 
     A UMT5 needs CTranslate2 4.8.3 or later: earlier versions use the relative positions of the
     first block in all blocks.
@@ -56,7 +57,8 @@ def ctranslate2(
         ValueError: If `folder` is not a saved translator, its tokenizer has no SentencePiece model,
             the model has several EOS tokens or a decoder without self-attention, or the
             quantization is unknown.
-        FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
+        FileExistsError: If `out` exists and `overwrite` is False, or `out` holds files that the
+            export does not write.
     """
     accepted = f"one of {QUANTIZATIONS} or None"
     require(quantization in (*QUANTIZATIONS, None), "quantization", quantization, accepted)

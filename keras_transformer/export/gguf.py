@@ -30,13 +30,13 @@ def gguf(
 
     The model is a LLaMA (also SmolLM2, or a Mistral without a window), SmolLM3, Qwen2, Qwen3 or
     GPT-2 with a byte-level tokenizer. Of its search, temperature, `top_k`, `top_p`, `min_p` and the
-    repetition penalty are written.
+    repetition penalty are written; without a temperature, only the penalty.
 
     Args:
         folder: A folder written by `CausalLM.save`.
         out: The file to write; its name ends with ".gguf".
-        quantization: Type of the matrices: "F16", "Q8_0" (8 bits) or "F32". Vectors and learned
-            positions are always F32.
+        quantization: Type of the matrices: "F16", "Q8_0" (8 bits; a matrix whose row length is no
+            multiple of 32 is F16) or "F32". Vectors and learned positions are always F32.
         overwrite: Whether to replace `out` if it exists.
 
     Returns:

@@ -35,7 +35,7 @@ WARMUP_TEXTS = (["Hello."], ["And so it went on and on. " * 8])
 
 
 class TranslationModule(tf.Module):
-    """The methods `translate`, `nbest` and `score` of a translator as functions of string tensors.
+    """Methods like a translator's `translate`, `nbest` and `score`, as functions of string tensors.
 
     Args:
         translator: A translator whose model is on the TensorFlow backend.

@@ -34,10 +34,11 @@ def hugging_face(
     print(tokenizer.batch_decode(ids, skip_special_tokens=True))
     ```
 
-    An imported model is written in its original family. A translator trained here is written as
-    Marian with Marian's tokenizer; if it is pre-norm, as Pegasus, which is Marian with pre-norm.
-    See `hub.standard` for the conversion of its weights. A language model is written in its family,
-    with `tokenizer.json` and all its end tokens.
+    A model is written in the first of `hub.families.FAMILIES` that can hold it: an imported model
+    in its family, or in an equal one (an mT5 as T5). A translator trained here is written as Marian
+    with Marian's tokenizer; if it is pre-norm, as Pegasus, which is Marian with pre-norm. See
+    `hub.standard` for the conversion of its weights. A language model is written with
+    `tokenizer.json` and all its end tokens.
 
     Args:
         folder: A folder written by `Translator.save` or `CausalLM.save`.
@@ -50,7 +51,8 @@ def hugging_face(
     Raises:
         ValueError: If `folder` is not such a folder, or `transformers` does not support its model,
             tokenizer or search options; the message names the unsupported option.
-        FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
+        FileExistsError: If `out` exists and `overwrite` is False, or `out` holds files that the
+            export does not write.
     """
     out = Path(out)
     check_free(out, overwrite)

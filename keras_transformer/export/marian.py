@@ -53,11 +53,11 @@ def marian(
     contains beam size, length penalty and length limit of the folder's search, which Marian applies
     by its own rules (`scoring="marian"`).
 
-    A model with the sinusoids, the epsilon and the zero vector of BOS of Marian's own models, as
-    `load_pretrained` reads them from Marian's files, is written with Marian's old layers, if it is
-    post-norm or has an SSRU decoder. Others need Marian 1.12 or later (`pymarian`), whose new
-    layers do not mask padding in all batches, so `decoder.yml` sets `mini-batch: 1`. SSRU decoders
-    and normalized embeddings need the old layers.
+    A model is written with Marian's legacy layers if it has their sinusoids, scale of embeddings,
+    epsilon and zero vector of BOS, as models imported from Marian do, and is post-norm or has an
+    SSRU decoder. Others need Marian 1.12 or later (`pymarian`). Its new layers do not always mask
+    padding, so `decoder.yml` sets `mini-batch: 1`. SSRU decoders and normalized embeddings need
+    the legacy layers.
 
     The vocabularies are SentencePiece models (`.spm`), or lists (`.yml`) if the ids are not those
     of a SentencePiece model. With a list of pieces, Marian's input must be split into pieces; with
@@ -69,16 +69,19 @@ def marian(
     Args:
         folder: A folder written by `Translator.save`.
         out: The folder to write.
-        quantization: Type of the weights, "intgemm8" (in `model.bin`); None: float32.
+        quantization: Type of the matrices of dense layers, "intgemm8" (in `model.bin`); None:
+            float32 (in `model.npz`).
         overwrite: Whether to replace `out` if it exists.
 
     Returns:
         The path `out`.
 
     Raises:
-        ValueError: If `folder` is not a saved translator, the quantization is unknown or does not
-            fit its sizes, or Marian cannot hold the model or the tokenizer; gives the reason.
-        FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
+        ValueError: If `folder` is not a saved translator, the quantization is unknown, a width is
+            no multiple of 64 with "intgemm8", or Marian cannot hold the model or the tokenizer;
+            gives the reason.
+        FileExistsError: If `out` exists and `overwrite` is False, or `out` holds files that the
+            export does not write.
     """
     accepted = f"one of {QUANTIZATIONS} or None"
     require(quantization in (*QUANTIZATIONS, None), "quantization", quantization, accepted)
@@ -128,7 +131,7 @@ def marian(
             options["mini-batch"] = 1
         if translator.shortlist is not None:
             write_shortlist(temporary / SHORTLIST, translator.shortlist, tokenizer)
-            options["shortlist"] = [SHORTLIST, False]  # False: Marian does not check it
+            options["shortlist"] = [SHORTLIST, False]  # False: Marian does not check its content
         lines = [f"{name}: {json.dumps(value)}\n" for name, value in options.items()]
         (temporary / DECODER).write_text("".join(lines), "utf-8")
     return out

@@ -61,7 +61,8 @@ def onnx(
         ValueError: If `folder` is not a saved translator, its tokenizer has no SentencePiece model,
             a language is unknown or missing, the pair of languages needs two steps, or the folder
             has a search option that the program does not support.
-        FileExistsError: If `out` exists and `overwrite` is False, or `out` holds other files.
+        FileExistsError: If `out` exists and `overwrite` is False, or `out` holds files that the
+            export does not write.
         RuntimeError: If the export itself fails.
     """
     for name in ("torch", "onnx", "onnxscript"):

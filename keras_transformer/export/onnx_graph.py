@@ -16,8 +16,9 @@ from keras_transformer.models import EncoderDecoder
 from keras_transformer.translate.translator import Translator
 
 OPSET = 18  # version of ONNX's operators
-KEYS = "key", "value"  # tensors of an attention's cache
-# Weights of more bytes are written to a separate file: the graph's file is limited to 2 GB.
+KEYS = "key", "value"  # names of the tensors in an attention's cache
+# If the weights have more bytes, they are written to a separate file: a graph's file has 2 GB at
+# most.
 LARGEST = 1_500_000_000
 
 
@@ -45,8 +46,9 @@ class EncoderGraph(torch.nn.Module):
 class DecoderGraph(torch.nn.Module):
     """A decoder step, from a token per row (B, 1) and caches (B, N, T, H) to logits (B, V).
 
-    It also returns the caches with the keys and values of the token appended. With a recurrence,
-    the caches are states (B, 1, D), and the token's position is an input.
+    The source mask and the caches of cross-attention are inputs, too. The step also returns the
+    caches of the target with the keys and values of the token appended. With a recurrence, these
+    caches are states (B, 1, D), and the token's position is an input.
 
     Args:
         model: The model.

@@ -79,7 +79,8 @@ def saved_model(
         ValueError: If an option is out of range, `protect` is set, `folder` is not a saved
             translator or holds a language model, its tokenizer has no SentencePiece model, a
             language is unknown or missing, or the pair of languages needs two steps.
-        FileExistsError: If the version exists and `overwrite` is False, or it holds other files.
+        FileExistsError: If the version exists and `overwrite` is False, or its folder holds files
+            that the export does not write.
         RuntimeError: If the export itself fails.
     """
     whole = isinstance(version, int) and not isinstance(version, bool)

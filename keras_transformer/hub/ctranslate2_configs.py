@@ -30,7 +30,7 @@ Vocabularies = Mapping[str, Sequence[str]]
 
 
 def kind_of(file: ConvertedFile) -> str:
-    """Return the family whose map has the weights: "bart" (relatives, too), "t5" or "whisper"."""
+    """Return the family whose map has the weights: "bart" (also Marian ...), "t5" or "whisper"."""
     if file.spec == "WhisperSpec":
         return "whisper"
     return "t5" if f"encoder/layer_0/{RELATIVE}" in file.places else "bart"
@@ -96,7 +96,7 @@ def _t5(file, facts, source, target):
     scale, expected = file.number("decoder/scale_outputs", 1), sizes["d_model"] ** -0.5
     is_known = scale == 1 or math.isclose(scale, expected, rel_tol=1e-3)
     require(is_known, "decoder/scale_outputs", scale, f"1 or {expected}")
-    pad = PAD if PAD in target else "<s>"  # MADLAD-400 has no other
+    pad = PAD if PAD in target else "<s>"  # MADLAD-400 pads with <s>
     config = T5Config(
         vocab_size=len(target),
         **sizes,

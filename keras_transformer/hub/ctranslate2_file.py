@@ -75,10 +75,10 @@ class ConvertedFile:
             del self._file
 
     def number(self, name: str, default: Any = None) -> Any:
-        """Return a variable that is one number; the default if there is none of this name.
+        """Return a variable that is one number; the default if no variable has this name.
 
         Raises:
-            ValueError: If it is missing and there is no default, or is not one number.
+            ValueError: If it is missing and the default is None, or is not one number.
         """
         if name not in self.places and default is not None:
             return default
@@ -87,7 +87,7 @@ class ConvertedFile:
         return self._array(self.places[name], 0, 1).item()
 
     def of_both_sides(self, name: str, default: Any = None) -> Any:
-        """Return a number that encoder and decoder must share; ValueError if they differ."""
+        """Return a number that encoder and decoder must share; raise ValueError if they differ."""
         first, second = (self.number(f"{side}/{name}", default) for side in SIDES)
         what = f"decoder/{name} in {self.path}"
         require(first == second, what, second, f"{first}, as in the encoder")
@@ -98,7 +98,7 @@ class ConvertedFile:
         return {name: self.number(name) for name, x in self.places.items() if x.shape == ()}
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of a variable; ValueError if it is missing."""
+        """Return the shape of a variable; raise ValueError if it is missing."""
         if name not in self.places:
             raise ValueError(f"{self.path} lacks {name}")
         return self.places[name].shape
@@ -137,7 +137,7 @@ class ConvertedFile:
         return values
 
     def _scale(self, name, place, part, parts):
-        """Return the scale of a variable: a number, or one for each row, shaped like the rows."""
+        """Return the scale of a variable, shaped to divide it: one number, or one for each row."""
         scale = self.places.get(f"{name}_scale")
         if scale is None:
             raise self._damaged(f"{name} holds whole numbers, and {name}_scale is missing")

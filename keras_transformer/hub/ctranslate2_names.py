@@ -105,7 +105,8 @@ def place_of(name: str, kind: str) -> tuple[str, int, int]:
         kind: The family: "bart", which stands for its relatives, too; "t5" or "whisper".
 
     Returns:
-        The name of the variable; the index and the number of its equal parts.
+        The name of the variable, the index of the part of it that is this weight, and the number of
+        its equal parts; 0 and 1 if the weight is the whole variable.
     """
     place = name.replace(".", "/")
     for pattern, replacement in _SUBSTITUTIONS[kind]:

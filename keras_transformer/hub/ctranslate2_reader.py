@@ -38,7 +38,7 @@ CONFIG, MODEL = "config.json", "model.bin"
 REVISIONS = {"TransformerSpec": 7, "WhisperSpec": 3}  # since CTranslate2 3.0
 NEVER = -1e4  # bias of a piece that is never generated, in the range of float16
 _SIDES = {SOURCE: "source", TARGET: "target", OUTPUT: "target", BIAS: "target"}
-# Variables that are not read as weights: repeated tables, positions that are computed, scales.
+# Variables that need not be read as weights: repeated tables, positions that are computed, scales.
 _SPARE = rf"{SOURCE}|{TARGET}|{OUTPUT}|.*/{POSITIONS}|.*/{RELATIVE}|.*/weight_scale"
 
 

@@ -36,7 +36,7 @@ def text_tokenizer_of(converted: Converted) -> TextTokenizer:
     """Read the tokenizer of a Whisper; timestamp tokens that it lacks come from the vocabulary.
 
     Raises:
-        FileNotFoundError: If there is none.
+        FileNotFoundError: If its files are missing.
         ValueError: If it cannot be read or does not match the vocabulary.
     """
     folder, pieces = converted.folder, converted.vocabularies["target"]
@@ -160,7 +160,7 @@ def _ids(pieces: Sequence[str]) -> Mapping[str, int]:
 def _check_pieces(pieces, vocabulary, folder):
     """Raise ValueError if a piece of a tokenizer differs from that in the model's vocabulary.
 
-    Pieces named "<unused_..." and those that only one of them has are not compared.
+    Pieces named "<unused_..." and ids that only one of the two has are not compared.
     """
     for i, (piece, other) in enumerate(zip(pieces, vocabulary, strict=False)):
         if piece != other and not piece.startswith("<unused_"):

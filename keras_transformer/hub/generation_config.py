@@ -20,8 +20,8 @@ OF_TOKENS = ("eos_token_id", "bos_token_id", "decoder_start_token_id")
 # 200 of NLLB, only guards against endless translations. It is replaced by `max_extra_length`, which
 # does the same with less memory and computation.
 GUARD = 128
-# Options that change probabilities step by step. Beam search refuses `renormalize_logits` with
-# them, because here it only changes the output bias, once, when a model is imported.
+# Options that change probabilities step by step. With one of them and beams, `renormalize_logits`
+# is refused, because here it only changes the output bias, once, when a model is imported.
 _CHANGING = ("no_repeat_ngram_size", "repetition_penalty", "min_length", "min_new_tokens")
 
 
@@ -44,8 +44,8 @@ def _share(default):
     return Field("a number in [0, 1]", lambda x: is_number(x) and 0 <= x <= 1, default, null=True)
 
 
-# Fields that are read, with the defaults of `generate()` in `transformers` (5.23). Here, the
-# maximum length has no default.
+# Fields that are read, with the defaults of `generate()` in `transformers` (5.23), except that the
+# maximum length has none.
 _READ = {
     "num_beams": size(1, null=True),
     "length_penalty": Field("at least 0", lambda x: is_number(x) and x >= 0, 1.0, null=True),
@@ -211,7 +211,7 @@ def left_out(folder: str | os.PathLike, config: Mapping[str, Any]) -> list[int]:
 
 def _sampling(facts):
     options = {name: facts[name] for name in Generation.names(draws=True)}
-    return options | {"top_p": max(options["top_p"], 1e-9)}  # ours is above 0
+    return options | {"top_p": max(options["top_p"], 1e-9)}  # our `top_p` is above 0
 
 
 def search_of(

@@ -89,10 +89,11 @@ def read_model(
 def read_config(folder: str | os.PathLike) -> tuple[dict[str, Any], Family]:
     """Read and check the `config.json` of a folder; return its fields and its family.
 
-    Token ids in `generation_config.json` replace those in `config.json`, see `read_model`.
+    Token ids in `generation_config.json` replace those in `config.json`, see `read_model`. The
+    activation of a cross-encoder is added, see `with_activation`.
 
     Raises:
-        FileNotFoundError: If it is missing.
+        FileNotFoundError: If `config.json` is missing.
         ValueError: If it is broken, the family is not supported, a field is missing or has a
             value that is not accepted, or the weights are quantized; names file and field.
     """
@@ -171,7 +172,7 @@ def _assign(model, rules, read, where):
 
 
 def _without_copies(family, checkpoint):
-    """Return the names of the tensors, without aliases whose values equal those they repeat."""
+    """Return the names of the tensors, without aliases that equal the tensor they repeat."""
     names = checkpoint.names()
     for alias, holders in family.aliases.items():
         holder = next((name for name in holders if name in names), None)
@@ -183,9 +184,12 @@ def _without_copies(family, checkpoint):
 
 
 def _renamed(family, rules, checkpoint, names):
-    """Resolve aliases; return the names of the used tensors, and a function that reads one."""
+    """Resolve aliases; return the names of the tensors to use, and a function that reads one.
+
+    Tensors of other heads are left out with a warning.
+    """
     needed = {name for rule in rules for name in rule.names}
-    names = names | (needed & checkpoint.names())  # needed, though it equals another
+    names = names | (needed & checkpoint.names())  # also copies, if a rule needs them
     places = {name: name for name in names}
     for alias, holders in family.aliases.items():
         holder = next((name for name in holders if name in needed), None)
@@ -264,10 +268,10 @@ def rules_of(config: Any) -> list[Rule]:
 
 
 def _kind_of(config, kind=None):
-    """Return `kind`, or the first `model_type` if it is None, that can hold a model of a config.
+    """Return the `model_type` to write for a config: `kind`, or the first that fits if it is None.
 
     Raises:
-        ValueError: If there is none; gives the reasons.
+        ValueError: If `kind`, or each `model_type`, cannot hold the model; gives the reasons.
     """
     require(kind is None or kind in FAMILIES, "kind", kind, f"one of {sorted(FAMILIES)} or None")
     problems = {name: _difference(name, config) for name in ([kind] if kind else FAMILIES)}
@@ -279,7 +283,7 @@ def _kind_of(config, kind=None):
 
 
 def _writer(kind, config):
-    """Return the family or variant of a `model_type` that has such configs; else the family."""
+    """Return the family or variant of a `model_type` with this class of config; else the family."""
     families = [FAMILIES[kind], *(family for (of, _), family in VARIANTS.items() if of == kind)]
     fitting = (x for x in families if x.model.config_class is type(config))
     return next(fitting, FAMILIES[kind])

@@ -29,8 +29,8 @@ TABLE = FieldTable(  # fields of PEFT 0.21
         *_MODULES,
         *("task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision"),
         *("inference_mode", "lora_dropout", "runtime_config", "megatron_core", "qalora_group_size"),
-        *("loftq_config", "eva_config", "corda_config", "lora_ga_config"),  # of initializations
-        "fan_in_fan_out",  # the layers of the base decide
+        *("loftq_config", "eva_config", "corda_config", "lora_ga_config"),  # of initial values
+        "fan_in_fan_out",  # the layouts of the base's layers decide
     ),
     refused={
         "peft_type": ("LORA",),
@@ -56,7 +56,7 @@ _WRITTEN = ("peft_type", "bias", "use_dora", "modules_to_save", "rank_pattern", 
 def read_peft(folder: str | os.PathLike, model: Any) -> Adapter:
     """Read an adapter that PEFT wrote for the checkpoint that a model was imported from.
 
-    Projections that our models fuse get one product, whose rank is the sum of their ranks.
+    If our model fuses projections, their products become one, whose rank is the sum of the ranks.
 
     Args:
         folder: Folder with `adapter_config.json` and `adapter_model.safetensors`.
@@ -140,7 +140,7 @@ def write_peft(
         folder: Folder to write `adapter_config.json` and `adapter_model.safetensors` to.
         adapter: The adapter, from `Adapter.of` or `Adapter.read`.
         config: Config of its base.
-        base: Name or folder of the base's checkpoint, for PEFT.
+        base: Name or folder of the base's checkpoint, from which PEFT loads it; "": not written.
 
     Raises:
         ValueError: If weights were trained whole, the family has no such checkpoints, or a changed

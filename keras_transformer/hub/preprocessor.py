@@ -17,10 +17,10 @@ NAME, WHOLE = "preprocessor_config.json", "processor_config.json"
 def read_preprocessor(
     folder: str | os.PathLike, part: str, table: FieldTable
 ) -> tuple[Mapping[str, Any], str]:
-    """Return the checked fields of a preprocessor, and the place where they are, for messages.
+    """Return the checked fields of a preprocessor, and the name of their place, for messages.
 
-    They are a part of `processor_config.json`, which `transformers` 5 writes, or else in
-    `preprocessor_config.json`. If there is neither, an empty dict is returned.
+    They are in a part of `processor_config.json`, which `transformers` 5 writes, or else in
+    `preprocessor_config.json`. Without either, an empty dict is returned.
 
     Args:
         folder: Folder of the checkpoint.

@@ -115,10 +115,13 @@ def read_sentence_model(
 
 
 def read_scorer(folder: str | os.PathLike) -> tuple[int | None, bool]:
-    """Return the limits of a cross-encoder, as `read_limits` does.
+    """Return the maximum length of a cross-encoder and whether it lower-cases texts.
+
+    See `read_limits`.
 
     Raises:
-        ValueError: If a file is broken, or a field has a value that is not supported; names it.
+        ValueError: If a file is broken, there are other modules than a Transformer, a prompt is the
+            default, or a field has a value that is not supported; names it.
     """
     folder, place = Path(folder), None
     if modules := _modules(folder):

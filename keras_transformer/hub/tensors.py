@@ -38,10 +38,10 @@ class Checkpoint:
 
     Args:
         folder: Folder with one of these.
-        prefix: Prefix to add to all names, if none has it.
+        prefix: Prefix to add to all names, unless a name already begins with it.
         endings: Pairs of a suffix of names and its replacement.
-        part: Pairs of a prefix of names and its replacement: the first that fits a name is used,
-            and tensors that none fits are left out. (): all tensors.
+        part: Pairs of a prefix of names and its replacement. For each name, the first pair whose
+            prefix it has is used; a tensor without such a pair is left out. (): all tensors.
 
     Attributes:
         folder: The folder.
@@ -49,7 +49,7 @@ class Checkpoint:
 
     Raises:
         FileNotFoundError: If there are no weights, or a shard is missing.
-        ImportError: If PyTorch is needed and missing.
+        ImportError: If PyTorch (for a pickle) or `gguf` (for `model.gguf`) is missing.
         ValueError: If a file is broken, or a shard lacks a tensor that the index lists.
     """
 
@@ -96,7 +96,8 @@ class Checkpoint:
         """Read one tensor as float32.
 
         Raises:
-            ValueError: If it holds other numbers than floats, or a NaN or an infinity.
+            ValueError: If it does not hold floats of 16 bits or more, or holds a NaN or an
+                infinity.
         """
         return self._readers[name]()
 
@@ -197,7 +198,8 @@ def _check_float(is_float, path, name, kind):
 
 def check_finite(values: np.ndarray, name: str, path: str | os.PathLike) -> np.ndarray:
     """Return the values of a tensor; raise ValueError if there is a NaN or an infinity."""
-    # With a NaN or an infinity, the minimum or the maximum is not finite; they need no memory.
+    # With a NaN or an infinity, the minimum or the maximum is not finite. To compute them needs no
+    # memory, unlike `np.isfinite`.
     ends = (float(values.min()), float(values.max())) if values.size else ()
     if not all(map(math.isfinite, ends)):
         count = int((~np.isfinite(values)).sum())

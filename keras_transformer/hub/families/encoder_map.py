@@ -149,7 +149,7 @@ class EncoderNames:
         return heads
 
     def fields(self, theirs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-        """Return the sizes, the head and the labels as fields of our config."""
+        """Return sizes, head, labels and problem type as fields of our config."""
         head = self._head(theirs["architectures"], set(names))
         problem = problem_type_of(theirs) if head == "sequence_classification" else None
         facts = dict(head=head, labels=labels_of(theirs), problem_type=problem)
@@ -158,8 +158,8 @@ class EncoderNames:
     def _head(self, architectures, names):
         """Return the head that `architectures` names; else, or if its weights are missing, another.
 
-        The other one is the first in `BY_WEIGHTS` whose weights exist. A named "hidden" becomes
-        "pooled" if there is a pooler.
+        The other one is the first in `BY_WEIGHTS` whose weights exist. If `architectures` names
+        "hidden" and the weights have a pooler, the head is "pooled".
         """
         fitting = [
             head
@@ -188,7 +188,7 @@ class EncoderNames:
         return tuple({name: None for head in self.heads for name in _names(self._rules(head))})
 
     def config_file(self, config: EncoderConfig) -> dict[str, Any]:
-        """Return sizes, head and labels as fields of a `config.json`; the inverse of `fields`.
+        """Return what `fields` reads, as fields of a `config.json`.
 
         Raises:
             ValueError: If the family does not have the head, or the config has a window.

@@ -35,7 +35,7 @@ class Rule:
         share: (number, count): ours is part `number`, from 0, of `count` equal parts of theirs
             along the first axis. The rules of the parts must be consecutive, in order.
         orders: For each of `theirs`, the index in it of each of our features; None: the order is
-            the same. (): it is the same in all.
+            the same. (): the order is the same in all of them.
     """
 
     ours: str
@@ -88,7 +88,10 @@ class Rule:
         return fuse(arrays, self.heads[-1])
 
     def give(self, value: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the checkpoint's tensors by name, made from our weight; of a share, its part."""
+        """Return the checkpoint's tensors by name, made from our weight.
+
+        With a `share`, the value is only this part of the tensor.
+        """
         parts = unfuse(value, self.heads) if self.heads else [value]
         if len(self.theirs) < len(parts):
             parts = [np.concatenate(parts, axis=-1)]
@@ -129,25 +132,24 @@ class Family:
         aliases: Maps the name of a tensor that may be a copy of another one to the possible names
             of that one.
         unused: Suffixes of names to ignore: tensors that are not weights, such as tables of
-            sinusoids, or weights that no model uses.
+            sinusoids, or weights that our model does not use.
         heads: Names of the weights of all heads. Those of a head that the model does not have are
             left out, with a warning.
         free: Fields of our config that affect neither weights nor results.
         prefix: Prefix of the names; it is absent in checkpoints of the bare model.
         endings: Pairs of an alternative suffix of names and the one in the rules.
-        part: If the model is a part of theirs, pairs of a prefix of names and the prefix in the
-            rules: the first that fits is used, and other names are ignored. (): the model is the
-            whole.
+        part: Pairs of a prefix of names and the prefix in the rules, see `hub.tensors.Checkpoint`:
+            names without one of these prefixes are ignored. (): all names are used as they are.
         fields: The fields of their `config.json` that are checked, with defaults.
         untied: Further tensors to write if the output is not tied: maps their names to the tensor
             that they repeat, if that is written.
         also_read: Other fields of their `config.json` that `config` reads and checks itself.
         harmless: Fields of their `config.json` that do not change the model, in addition to
             `general_fields.HARMLESS`.
-        synonyms: Other names of `fields` in `transformers` (`attribute_map`).
+        synonyms: Maps other names of `fields` in `transformers` (`attribute_map`) to these names.
         names: Maps fields of our config to the fields of `config.json` that they come from, for
             messages.
-        architectures: Names of classes in `transformers` whose weights fit. (): any.
+        architectures: Names of classes in `transformers` whose weights fit. (): not checked here.
     """
 
     model: type[ConfiguredModel]
@@ -185,7 +187,7 @@ class Family:
         complete(theirs, general_fields.FIELDS)
         if self.architectures and "architectures" not in self.fields:
             names = theirs.get("architectures") or self.architectures[:1]
-            known = {name.lower() for name in self.architectures}  # once: LLaMAForCausalLM
+            known = {name.lower() for name in self.architectures}  # older: LLaMAForCausalLM
             is_known = isinstance(names, list | tuple) and str(names[0]).lower() in known
             require(is_known, "architectures", names, f"one of {self.architectures}")
         return complete(theirs, self.fields, self.synonyms)

@@ -1,7 +1,7 @@
 """The fields of a `config.json`: their accepted values and defaults.
 
 A family lists the fields that it reads. Defaults are those of `transformers` (5.23). Most sizes
-that must match the weights have none.
+that must match the weights have no default.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def activation(default: Any = REQUIRED) -> Field:
 
 
 def token(default: Any) -> Field:
-    """Return a field with any value: `family.token_id` checks that it is a token id."""
+    """Return a field that accepts any value: `family.token_ids` checks that it is a token id."""
     return Field("a token id", lambda x: True, default, null=True)
 
 

@@ -40,7 +40,8 @@ def _causal(default):
     return Field("false or null", lambda x: x is False, default, null=True)
 
 
-LATER = dict(  # fields that Gemma 1 lacks, with the values it implies
+# Fields that Gemma 1 lacks, with the values it implies; `gemma_map` sets `query_pre_attn_scalar`.
+LATER = dict(
     hidden_activation="gelu_pytorch_tanh",
     query_pre_attn_scalar=None,
     sliding_window=None,

@@ -33,7 +33,7 @@ GENERATION = _words(
     """
 )
 
-# Fields that other code than the families reads.
+# Fields that other code reads, or only some of the families.
 READ = _words(
     """
     model_type architectures id2label num_labels problem_type tokenizer_class quantization_config

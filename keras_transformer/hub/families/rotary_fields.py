@@ -15,7 +15,7 @@ ROTARY = ("rope_theta", "partial_rotary_factor", _OUTER)
 
 
 def read_rotary_dim(theirs: Mapping[str, Any], head_dim: int, default: float) -> int | None:
-    """Return how many features of a head rotate; None: all.
+    """Return how many features of a head rotate; None: all of them.
 
     Args:
         theirs: Content of the `config.json`, with defaults filled in.
@@ -35,7 +35,7 @@ def read_rotary_dim(theirs: Mapping[str, Any], head_dim: int, default: float) ->
 def read_rotary(
     theirs: Mapping[str, Any], default_theta: float = 10000.0, partial: bool = False
 ) -> tuple[float, dict[str, Any] | None]:
-    """Return the base theta and its scaling (None: none), as read by `transformers` (5.23).
+    """Return the base theta and its scaling (None: not scaled), as read by `transformers` (5.23).
 
     `rope_scaling` takes precedence over `rope_parameters`, and a `rope_theta` inside it over the
     outer one. The outer `original_max_position_embeddings` takes precedence over the inner one.

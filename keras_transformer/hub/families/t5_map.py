@@ -93,7 +93,8 @@ def fields_of(feed_forward: str) -> dict[str, Field]:
 def read_shared(theirs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that our configs of a T5 and of its encoder alone share.
 
-    `is_gated_act` and `dense_act_fn`, which `transformers` derives, take precedence.
+    `is_gated_act` and `dense_act_fn`, which `transformers` derives from `feed_forward_proj`, take
+    precedence over it.
     """
     gated, _, name = theirs["feed_forward_proj"].rpartition("-")
     if gated and name == "gelu":
@@ -125,9 +126,9 @@ def _config(theirs, names):
 def _is_untied(theirs):
     """Return whether the config alone tells that the output has separate weights.
 
-    An older T5's config does, one without `scale_decoder_outputs`. Newer ones always say tied, and
-    `transformers` (5.23) ignores the field in mT5 and UMT5. There the output is untied if the
-    checkpoint has a tensor for it.
+    Only the config of an older T5 does, which has no `scale_decoder_outputs`. Newer configs of T5
+    always say tied, and `transformers` (5.23) ignores the field in mT5 and UMT5. In all these, the
+    output is untied if the checkpoint has a tensor for it.
     """
     is_older = theirs["model_type"] == "t5" and "scale_decoder_outputs" not in theirs
     return is_older and theirs["tie_word_embeddings"] is False
@@ -220,7 +221,7 @@ _ARCHITECTURES = tuple(
 # In the first T5 checkpoints: a position bias of the cross-attention that is never used.
 _UNUSED = ("EncDecAttention.relative_attention_bias.weight",)
 
-# Defaults of `feed_forward_proj`.
+# Defaults of `feed_forward_proj`, by `model_type`.
 FEED_FORWARDS = {"t5": "relu", "mt5": "gated-gelu", "umt5": "gated-gelu"}
 FAMILIES = {
     kind: Family(
@@ -233,7 +234,7 @@ FAMILIES = {
         free=frozenset({"max_length"}),
         fields=fields_of(feed_forward),
         also_read=PAIR_TOKENS + (() if kind == "mt5" else ("scale_decoder_outputs",)),
-        harmless=("scale_decoder_outputs",),  # mT5 never scales them
+        harmless=("scale_decoder_outputs",),  # mT5 never scales these outputs
         synonyms=SYNONYMS,
         names=NAMES,
         architectures=_ARCHITECTURES,

@@ -80,7 +80,8 @@ _CLASSES = {
         "DeiTModel": ("token", False),
     },
 }
-# Index in `_CLASSES` of the architecture of a file that names none, by a weight that only it has.
+# For a file without `architectures`: the index in `_CLASSES` of the architecture with this weight.
+# If it has none of these weights, the last architecture is taken.
 _HEADS = {"classifier.weight": 0, "cls_classifier.weight": 1}
 _LAYER = BERT_LAYER | {
     "attention/query_key_value": " ".join(
@@ -92,7 +93,10 @@ _LAYER = BERT_LAYER | {
 
 
 def _layers(kind):
-    """Return the pairs of `part`: prefixes since `transformers` 5.0, and the rules' older ones."""
+    """Return `part` of `Family`: prefixes since `transformers` 5.0, and those before, of the rules.
+
+    The last pair keeps all other names.
+    """
     inside = f"{kind}.layers.", f"{kind}.encoder.layer."
     return (("layers.", "encoder.layer."), inside, ("", ""))
 

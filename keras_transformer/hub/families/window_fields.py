@@ -24,7 +24,7 @@ def read_windows(
 ) -> tuple[int | None, tuple[int, ...] | None]:
     """Return the window in tokens and the indices of the layers that have it.
 
-    The indices are None if all layers have it; both are None if none has.
+    The indices are None if all layers have the window; both values are None if no layer has it.
 
     Args:
         theirs: Content of the `config.json`, with defaults filled in.
@@ -33,7 +33,7 @@ def read_windows(
 
     Raises:
         ValueError: If `layer_types` does not have one entry per layer, or has windows although
-            there is no `sliding_window` or it is not used.
+            `sliding_window` is null or `used` is False.
     """
     count, types = theirs["num_hidden_layers"], theirs["layer_types"]
     window = theirs["sliding_window"] if used else None

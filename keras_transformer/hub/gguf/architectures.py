@@ -1,8 +1,8 @@
 """The architectures of GGUF files that our families have, as data: fields, tensors, layouts.
 
 An architecture maps keys of the metadata to fields of a `config.json`, and names of tensors to
-those of Hugging Face's checkpoints. Further fields are computed from the metadata and the names;
-`rope_scaling` has those of rotary scaling.
+those of Hugging Face's checkpoints. Further fields are computed from the metadata and the names.
+The module `rope_scaling` reads the fields of rotary scaling.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ NAME = "model.gguf"
 def unpacked(path: str | os.PathLike) -> Iterator[Path]:
     """Yield a folder in Hugging Face's layout with the content of a GGUF file.
 
-    Its weights are a link to the file, from which they are read one by one. In a ValueError of the
-    body, the folder and its fields are replaced by the file and its keys.
+    Its weights are a link to the file, from which they are read one by one. In the message of a
+    ValueError of the body, the file's path replaces the folder's, and its keys the names of sizes.
 
     Args:
         path: The file.
@@ -68,14 +68,15 @@ def _in_words_of(path, folder, keys, message):
 
 
 def open_tensors(path: Path) -> tuple[dict[str, Callable[[], np.ndarray]], int]:
-    """Return functions that read the tensors, and the number of elements of all tensors.
+    """Open the tensors of a GGUF file.
 
     Args:
         path: The file.
 
     Returns:
         A function for each tensor, by its name in Hugging Face's layout, that returns it in
-        float32; and the number of elements. Factors of rotary rates are left out of both.
+        float32; and the number of elements of all tensors. Tensors with factors of rotary rates are
+        left out of both.
     """
     file = GGUFFile(path)
     architecture = architecture_of(file)

@@ -17,7 +17,7 @@ from keras_transformer.system.git_lfs import refuse_pointer
 
 MAGIC = b"GGUF"
 SUFFIX = ".gguf"
-ALIGNMENT = 32  # of the tensors' data, unless `general.alignment` has another number
+ALIGNMENT = 32  # of the tensors' data in bytes, unless `general.alignment` has another number
 _VERSIONS = (2, 3)
 # Codes of `struct` by GGUF's number of the type.
 _NUMBERS = ("B", "b", "H", "h", "I", "i", "f", "?", None, None, "Q", "q", "d")
@@ -50,7 +50,7 @@ class StoredTensor:
     Args:
         shape: Shape of the values.
         kind: Type of the data, a `gguf.GGMLQuantizationType`.
-        start: Offset of the first byte.
+        start: Offset of the first byte in the file.
     """
 
     shape: tuple[int, ...]
@@ -150,7 +150,7 @@ class GGUFFile:
 
 
 def _tensor(cursor, name):
-    """Return the next entry of the table of tensors; its `start` is relative to the first one's."""
+    """Return the next entry of the table; its `start` counts from the first tensor's first byte."""
     num_axes = cursor.number("I")
     if num_axes > _MOST_AXES:
         raise ValueError(f"{name:.100} has {num_axes} axes, more than {_MOST_AXES}")
@@ -216,7 +216,7 @@ class _Cursor:
         return values.tolist()
 
     def _require(self, size):
-        """Raise ValueError if the file has fewer bytes left."""
+        """Raise ValueError if the file has fewer than `size` bytes left."""
         if size > len(self.data) - self.place:
             raise ValueError(f"it is incomplete: it ends before byte {self.place + size}")
 

@@ -102,7 +102,7 @@ def known_keys() -> set[str]:
 
 
 def _checked(facts):
-    """Return the metadata without the keys that describe the file, or that other modules check."""
+    """Return the metadata without the keys that describe the file, or that other code checks."""
     sampling = {f"{_SEARCH}{name}" for name in SAMPLING}
     return {
         name: value
@@ -144,10 +144,10 @@ def config_of(file: GGUFFile, architecture: Architecture) -> dict[str, Any]:
 def _of_architecture(file):
     """Return the metadata of the architecture, by keys without its name.
 
-    A list with a number for each block becomes this number.
+    A list with the same number for each block becomes this number, except the pattern of windows.
 
     Raises:
-        ValueError: If the numbers differ.
+        ValueError: If the numbers of another list differ.
     """
     prefix = f"{file.facts['general.architecture']}."
     facts = {x.removeprefix(prefix): y for x, y in file.facts.items() if x.startswith(prefix)}
@@ -160,7 +160,7 @@ def _of_architecture(file):
 
 
 def token_ids_of(file: GGUFFile) -> dict[str, Any]:
-    """Return the fields of special tokens; `eos_token_id` is a list if several tokens are ends."""
+    """Return the fields of special tokens; `eos_token_id` is a list if several end a text."""
     ids = {x: file.facts.get(f"tokenizer.ggml.{x}") for x in ("bos_token_id", *_ENDS)}
     ends = list(dict.fromkeys(ids[x] for x in _ENDS if ids[x] is not None))
     return dict(

@@ -75,7 +75,7 @@ def _frame(tokenizer, config):
     frames = {
         (): (False, False),
         (config.eos_ids[0],): (False, True),
-        (config.bos_id,): (True, False),  # also if both are one token
+        (config.bos_id,): (True, False),  # also if BOS and EOS are one token
         (config.bos_id, config.eos_ids[0]): (True, True),
     }
     accepted = f"one of {[*frames]}, with BOS and EOS, in a GGUF file"

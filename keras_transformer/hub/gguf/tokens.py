@@ -45,10 +45,10 @@ class SplitRule:
     """A rule by which byte-level tokenizers split texts, as their authors published it.
 
     Args:
-        steps: Steps of the `pre_tokenizer` of its `tokenizer.json`.
+        steps: Steps of the `pre_tokenizer` of the `tokenizer.json`.
         whole: Whether a word that is a piece becomes this piece, without merges.
-        add_bos: Whether texts begin with BOS if the file does not say.
-        normalizer: Its `normalizer`, or None.
+        add_bos: Whether texts begin with BOS if a GGUF file does not say.
+        normalizer: The `normalizer` of the `tokenizer.json`; None: it has none.
     """
 
     steps: Sequence[Mapping[str, Any]]
@@ -238,7 +238,7 @@ def _byte_level(file, facts, tokens, types):
 
 
 def _sentence_pieces(file, facts, tokens, types):
-    """Return the parts of a SentencePiece tokenizer, and that its texts begin with BOS.
+    """Return the parts of a SentencePiece tokenizer, and True, because its texts begin with BOS.
 
     Unless `add_space_prefix` is false, each text, and each part of it between special tokens,
     begins with a space, as in llama.cpp.

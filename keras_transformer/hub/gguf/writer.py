@@ -46,10 +46,11 @@ def write_gguf(
         tokenizer: Its tokenizer.
         template: Source of its chat template; None: it has none.
         search: Its default search, of which temperature, `top_k`, `top_p`, `min_p` and the
-            repetition penalty are written; None: nothing is.
+            repetition penalty are written, without a temperature only the penalty; None: no search
+            is written.
         name: Its name.
-        quantization: Type of the matrices, one of `QUANTIZATIONS`; a matrix whose rows are not
-            blocks of 32 numbers has F16 in place of Q8_0. Vectors and learned positions have F32.
+        quantization: Type of the matrices, one of `QUANTIZATIONS`. With Q8_0, a matrix whose row
+            length is no multiple of 32 has F16. Vectors and learned positions have F32.
 
     Raises:
         ImportError: If the package `gguf` is missing.
@@ -105,7 +106,10 @@ def _of_rotary(theirs):
 
 
 def _search_facts(search):
-    """Return the keys of a search; if it does not sample, only that of the repetition penalty."""
+    """Return the keys of a search; if it does not sample, only that of the repetition penalty.
+
+    Values equal to our defaults are left out, except the temperature.
+    """
     if search is None:
         return {}
     names = SAMPLING if search.temperature else {"penalty_repeat": "repetition_penalty"}

@@ -34,7 +34,7 @@ _ACTIVATIONS = "_QuantMultA"  # end of the names of the scales of 8-bit activati
 
 
 class BinaryFile(ModelFile):
-    """A `ModelFile` in Marian's binary form; see `read_binary`."""
+    """A `ModelFile` in Marian's binary form, which reads all arrays at once; see `read_binary`."""
 
     def _all_names(self) -> set[str]:
         self._arrays = read_binary(self.path)
@@ -42,6 +42,11 @@ class BinaryFile(ModelFile):
 
     def array(self, name: str) -> np.ndarray:
         return self._arrays[name]
+
+    @property
+    def most_elements(self) -> int:
+        """The number of elements of all arrays."""
+        return sum(array.size for array in self._arrays.values())
 
 
 def is_binary(path: str | os.PathLike) -> bool:
@@ -54,11 +59,11 @@ def is_binary(path: str | os.PathLike) -> bool:
 
 
 def read_binary(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """Return the arrays of a `.bin` file by name; matrices of 8 or 16 bits become float32.
+    """Return the arrays of a `.bin` file by name; matrices of whole numbers become float32.
 
-    A warning gives the number of these matrices. In the file a matrix has one scale, with our
-    "int8" one for each output: saving in "int8" rounds them again. Scales of activations, as in
-    Firefox's models, are left out.
+    A warning gives the number of these matrices, which have 8 or 16 bits. In the file each has one
+    scale. In our "int8" each output has one, so saving in "int8" rounds them again. Scales of
+    activations, as in Firefox's models, are left out.
 
     Args:
         path: The file.

@@ -35,9 +35,9 @@ NEVER = -1e4  # bias of a piece that is never generated, in the range of float16
 
 
 def is_marian(source: str | os.PathLike) -> bool:
-    """Return whether a path is that of a model of Marian, by its name or content.
+    """Return whether a path is that of a model of Marian: an `.npz` file or a binary file.
 
-    A folder must have such a file, or options of a decoder, and no `config.json`.
+    A folder must contain such a file, or options of a decoder, and no `config.json`.
     """
     path = Path(source)
     if path.is_dir():
@@ -79,9 +79,10 @@ class MarianModel:
     def read(cls, path: str | os.PathLike) -> MarianModel:
         """Open a model, without reading its weights.
 
-        The options of its decoder are in the first of `NAME.npz.decoder.yml`, `decoder.yml` and
-        `config.yml` that exists beside it. Without them, the vocabularies are `source.spm` and
-        `target.spm`, or the only `.spm` file, and the search has Marian's defaults.
+        The options of its decoder are in the first of `FILE.decoder.yml` (FILE: the model's file
+        name), `decoder.yml` and `config.yml` that exists beside it. Without them, the vocabularies
+        are `source.spm` and `target.spm`, or the only `.spm` file, and the search has Marian's
+        defaults.
 
         Raises:
             FileNotFoundError: If a file is missing.
@@ -157,7 +158,7 @@ class MarianModel:
         path = _beside(self.where, name)
         if not path.is_file():
             raise FileNotFoundError(f"there is no shortlist {path}, which {self.where} names")
-        # After a text file follow numbers for `read_shortlist`, after a binary one true or false.
+        # A text file is followed by numbers for `read_shortlist`, a binary file by true or false.
         numbers = [x for x in rest if type(x) in (int, float)]
         options = dict(zip(("frequent", "per_piece", "least"), numbers, strict=False))
         sizes = None if self.is_ours else self._options["dim-vocabs"]
@@ -182,7 +183,7 @@ class MarianModel:
         )
         optional = {f"{OUTPUT}_b"} if theirs["output-omit-bias"] else set()
         self._check({name for rule in rules for name in rule.names} - optional)
-        with sized_by(config, len(names), self.file.size // 2):  # 2 bytes a number or more
+        with sized_by(config, len(names), self.file.most_elements):
             model = Transformer(config, dtype=dtype)
         by_path = {rule.ours: rule for rule in rules}
         for weight in model.weights:
@@ -194,11 +195,13 @@ class MarianModel:
 
     @property
     def is_ours(self) -> bool:
-        """Whether `export.marian` wrote the model."""
+        """Whether `export.marian` wrote the model in float32, so that `restored` can read it."""
         return OURS in self.file.specials
 
     def restored(self, dtype: Any = None) -> tuple[keras.Model, Tokenizer, dict[str, Any]]:
-        """Return what `export.marian` wrote: the model, bit for bit, its tokenizer, and `facts_of`.
+        """Return what `export.marian` wrote: the model, bit for bit, its tokenizer, and its facts.
+
+        The facts are those of `outgoing.facts_of`.
 
         Args:
             dtype: See `model`.
@@ -247,8 +250,8 @@ class MarianModel:
     def _array(self, name):
         """Return an array, with a row for each piece that our vocabulary adds.
 
-        Added rows are zeros, in a bias `NEVER`. The last one is padding: the decoder begins with
-        its zero vector, as Marian's does.
+        Added rows are zeros, in a bias `NEVER`. The last row is that of padding, with which our
+        decoder begins, as Marian's begins with zeros.
         """
         sizes = dict(zip(("encoder", "decoder"), self._options["dim-vocabs"], strict=True))
         added = {x: self.config.target_vocab_size - size for x, size in sizes.items()}
@@ -266,7 +269,9 @@ class MarianModel:
 
 
 def read_models(source: str | os.PathLike) -> list[MarianModel]:
-    """Open a model file, or the models that the decoder options of a folder list.
+    """Open a model file, or the models of a folder.
+
+    The options of its decoder list them; a folder without such options must hold one model.
 
     Raises:
         FileNotFoundError: If a file is missing.

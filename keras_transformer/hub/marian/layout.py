@@ -32,10 +32,10 @@ class WeightPlace(NamedTuple):
 def layout(config: TransformerConfig, kind: str) -> Iterator[WeightPlace]:
     """Yield the places of all weights but the tables of positions.
 
-    The layers of `NEW` do not multiply embeddings by sqrt(D), so the token table contains the
-    product, and the last norm is divided by it for a tied output. Their epsilon is larger than
-    ours. So the residual stream is multiplied by a power of two, and the epsilon is in proportion
-    as small as ours, up to a factor of two.
+    The layers of `NEW` do not multiply embeddings by sqrt(D), so the token table is multiplied by
+    it. With a tied output, the last norm is divided by the factor of the table. The epsilon of
+    these layers is fixed. So the residual stream is multiplied by a power of two: relative to the
+    new stream, their epsilon equals ours up to a factor of two.
 
     Args:
         config: The model's config.
@@ -53,12 +53,12 @@ def layout(config: TransformerConfig, kind: str) -> Iterator[WeightPlace]:
 
 
 def stream_factor(config: TransformerConfig, kind: str) -> float:
-    """Return the power of two by which Marian's residual stream is larger than ours."""
+    """Return the power of two by which our residual stream is multiplied to get Marian's."""
     return 2.0 ** round(math.log2(EPSILON[kind] / config.epsilon) / 2)
 
 
 def token_factor(config: TransformerConfig, kind: str) -> float:
-    """Return the number by which Marian's table of tokens is larger than ours."""
+    """Return the number by which our table of tokens is multiplied to get Marian's."""
     if kind == LEGACY:
         return 1.0
     scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
@@ -84,7 +84,7 @@ def _factor(config, path):
     return 1 / stream if weight == "kernel" and not config.norm_first else 1.0
 
 
-# Blocks and attentions in the layers of `NEW`, by stack and part of the usual name.
+# Names of blocks and attentions in the layers of `NEW`, by stack and part of the legacy name.
 _NEW_BLOCKS = {
     ("encoder", "self"): ("selfAttentionBlock", "selfAttention"),
     ("decoder", "self"): ("autoRegressiveBlock", "selfAttention"),
@@ -113,7 +113,7 @@ def _new_name(config, name):
     weight, end = {"W": "weight", "b": "bias"}[part[0]], part[1]
     if block != "ffn":
         return f"{layer}->{outer}->{inner}->{end}Proj->{weight}"
-    # Marian joins ReLU, the dense layer before it and dropout; other activations are layers.
+    # Marian has one layer for a dense layer, ReLU and dropout; other activations are a layer.
     first, second = ("LinearReluDropout", 1) if config.activation == "relu" else ("Linear", 3)
     dense = {"1": f"at(0)->as<marian::nn::{first}>()"}
     dense["2"] = f"at({second})->as<marian::nn::Linear>()"

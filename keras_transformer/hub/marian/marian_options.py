@@ -72,9 +72,9 @@ MODEL = FieldTable(
         "version",
         # Options of training, and the layer whose attention was trained to align words.
         *("transformer-depth-scaling", "transformer-guided-alignment-layer", "max-length"),
-        # Marian's own layers ignore this option: they have sinusoids.
+        # Marian's legacy layers ignore this option: they have sinusoids.
         "transformer-train-position-embeddings",
-        # Options of other types of models, or of options that are refused.
+        # Options of other types of models, or without effect unless a refused option is set.
         *("dim-rnn", "enc-cell", "enc-type", "enc-cell-depth", "dec-cell", "dec-cell-base-depth"),
         *("dec-cell-high-depth", "skip", "layer-normalization", "transformer-dim-aan"),
         *("transformer-aan-depth", "transformer-aan-activation", "transformer-aan-nogate"),
@@ -248,7 +248,7 @@ def search_of(
 
     Args:
         theirs: Options of a decoder (`decoder.yml`).
-        suppressed: Ids of pieces that are never generated: unknown text and control characters.
+        suppressed: Ids of pieces that are never generated, see `vocabularies.suppressed`.
         path: The file, for messages.
 
     Raises:

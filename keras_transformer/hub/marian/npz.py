@@ -20,7 +20,7 @@ OPTIONS = f"{SPECIAL}model.yml"
 
 
 class ModelFile:
-    """The arrays of a model file, each read on demand; pickled arrays are never loaded.
+    """The arrays of an `.npz` file, each read on demand; pickled arrays are never loaded.
 
     Args:
         path: The file.
@@ -52,6 +52,11 @@ class ModelFile:
             )
         text = self.array(OPTIONS).tobytes().rstrip(b"\0")
         self.options: dict[str, Any] = read_yaml(text, f"{OPTIONS} in {self.path}")
+
+    @property
+    def most_elements(self) -> int:
+        """Maximum number of elements of all arrays: a float has 2 bytes or more."""
+        return self.size // 2
 
     def read(self, name: str) -> np.ndarray:
         """Read one array as float32.

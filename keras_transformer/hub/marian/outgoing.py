@@ -23,8 +23,9 @@ from keras_transformer.hub.marian.npz import OPTIONS, SPECIAL
 from keras_transformer.layers.embedding import sinusoids
 
 _THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
-# Marian skips arrays whose names begin with "special:". `OURS` holds our config; `REST` and a path,
-# the difference in bits between a weight and what is computed back from Marian's array.
+# Marian skips arrays whose names begin with "special:". The array `OURS` holds our config. An array
+# named `REST` + path holds the difference in bits between our weight of this path and the value
+# computed back from Marian's array.
 OURS, REST = f"{SPECIAL}keras_transformer", f"{SPECIAL}keras_transformer/"
 TOKENIZER = "keras_transformer"  # folder of our tokenizer beside the model
 LENGTHS = 3  # Marian's max-length-factor: maximum target tokens per source token
@@ -39,7 +40,7 @@ def kind_of(config: TransformerConfig, weights: Mapping[str, np.ndarray]) -> str
 
     The legacy layers have Marian's sinusoids, and begin each translation with a vector of zeros.
     With pre-norm, they normalize keys and values of the decoder's self-attention only at the first
-    position. So a pre-norm model needs the new layers, unless it has a recurrence instead.
+    position. So a pre-norm model needs the new layers, unless a recurrence replaces that attention.
     """
     is_legacy = not config.norm_first or config.decoder_recurrence is not None
     is_legacy &= (
@@ -176,7 +177,7 @@ def _table(stack):
 
 
 def _tables_of(config: TransformerConfig) -> dict[str, str]:
-    """Return the paths of learned positions in our weights, by Marian's stack."""
+    """Return the paths of learned positions in our weights, by Marian's stack; {} without them."""
     if config.positions != "learned":
         return {}
     if config.share_embeddings:

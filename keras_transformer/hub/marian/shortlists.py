@@ -15,8 +15,8 @@ from keras_transformer.text import Tokenizer
 from keras_transformer.text.lexical_shortlist import NONE, Shortlist
 
 MAGIC = 0xF11A48D5013417F5
-# Magic number and checksum, then numbers of frequent ids, candidates per source id at most,
-# offsets and ids.
+# Magic number, checksum, and four counts: frequent ids, maximum candidates per source id, offsets,
+# ids.
 _HEADER = struct.Struct("<6Q")
 
 
@@ -47,8 +47,8 @@ def read_shortlist(
         least: Minimum probability of a candidate.
 
     Raises:
-        ValueError: If the file is damaged, or has ids or lines that the tokenizer's vocabularies do
-            not allow.
+        ValueError: If the file is damaged, a line is not as described, or a binary file has another
+            number of source ids than the vocabulary, or target ids that are not in it.
     """
     path = Path(path)
     refuse_pointer(path)
@@ -92,7 +92,7 @@ def write_shortlist(path: str | os.PathLike, shortlist: Shortlist, tokenizer: To
 
 
 def _checksum(content: bytes) -> int:
-    """Return Marian's hash of all 64-bit words; up to 7 bytes at the end do not count."""
+    """Return Marian's hash of the whole 64-bit words; up to 7 bytes at the end are ignored."""
     seed, limit = 0, (1 << 64) - 1
     for (word,) in struct.iter_unpack("<Q", content[: len(content) // 8 * 8]):
         seed ^= (word + 0x9E3779B9 + (seed << 6) + (seed >> 2)) & limit

@@ -1,4 +1,4 @@
-"""Vocabularies of Marian, SentencePiece models or lists in YAML, as one of our tokenizers."""
+"""Vocabularies of Marian (SentencePiece models, lists in YAML or JSON) as one of our tokenizers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ def model_pieces(model: bytes, path: Path) -> list[str]:
 
 
 def _read(path, beside):
-    """Return the SentencePiece model of one side, and its pieces in the order of their ids."""
+    """Return the SentencePiece model of one side, and its pieces in the order of their ids.
+
+    `beside` is the path of the SentencePiece model that a list belongs to, if it exists.
+    """
     if path.suffix == SPM:
         model = read_bytes(path)
         return model, model_pieces(model, path)
@@ -115,7 +118,7 @@ def _pieces(model, path):
 
 
 def _with_names(pieces, path):
-    """Return the pieces; one named like our padding, which is added, gets another name.
+    """Return the pieces; a piece with the name of the padding that we add gets another name.
 
     Raises:
         ValueError: If a piece occurs twice.

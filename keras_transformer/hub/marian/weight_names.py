@@ -14,7 +14,7 @@ UNUSED = ("_QuantMultA", "_QuantMultB")
 
 
 def embedding(side: str, shared: bool) -> str:
-    """Return the name of the token table of "encoder" or "decoder"."""
+    """Return the name of the token table of "encoder" or "decoder", or of the shared one."""
     return SHARED if shared else f"{side}_Wemb"
 
 

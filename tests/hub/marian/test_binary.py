@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_transformer.hub.marian.binary import read_binary, write_binary
+from keras_transformer.hub.marian.binary import BinaryFile, read_binary, write_binary
 from keras_transformer.hub.marian.outgoing import arrays_of, restored
 from tests.hub.marian.test_outgoing import LEGACY, config_of, random_weights
 
@@ -59,6 +59,16 @@ def test_our_rounding_is_that_of_marian(arrays, tmp_path):
     with pytest.warns(UserWarning, match="16 matrices"):
         theirs = read_binary(INTGEMM8)
     np.testing.assert_array_equal(ours[ROUNDED], theirs[ROUNDED])
+
+
+def test_8_bit_matrices_count_in_full(tmp_path):
+    """The limits on a model's sizes count elements, of which 8-bit files hold one a byte."""
+    path, table = tmp_path / "model.bin", np.ones((64, 512), "float32")
+    options = np.frombuffer(b"type: transformer\0", "int8")
+    write_binary(path, {"Wemb": table, "special:model.yml": options}, ["Wemb"])
+    with pytest.warns(UserWarning, match="1 matrices"):
+        file = BinaryFile(path)
+    assert file.most_elements >= table.size > file.size // 2
 
 
 def test_types_and_names_of_bergamot(tmp_path):
