@@ -36,7 +36,7 @@ RUNS = {
     "third": "epochs=4 peak_learning_rate=0.002 warmup_steps=300 decay=linear noise=0.1 "
     "model.dropout=0.05",
 }
-PAIRS = 30_000  # pairs of each language, about, from which the shortlist is trained
+PAIRS = 30_000  # approximate number of pairs per language that the shortlist is trained on
 PER_PIECE, FREQUENT = 50, 300  # options of `Shortlist.train`
 
 

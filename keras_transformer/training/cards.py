@@ -104,6 +104,6 @@ def _versions() -> dict[str, str]:
     versions = {"keras_transformer": __version__, "keras": keras.__version__, "python": version}
     try:
         versions[backend] = importlib.metadata.version(backend)
-    except importlib.metadata.PackageNotFoundError:  # under another name, as tensorflow-cpu
+    except importlib.metadata.PackageNotFoundError:  # has another name, such as tensorflow-cpu
         versions[backend] = getattr(sys.modules.get(backend), "__version__", "unknown")
     return versions

@@ -121,7 +121,7 @@ def _windows(run, text, tokenizer, start, room):
 
 
 def _model(run: TaskRun, family: str, vocab_size: int, attention: str) -> DecoderOnly:
-    """Return a new model; of the same sizes, a GPT and a LLaMA have about as many weights."""
+    """Return a new model; with the same options, both families have about as many weights."""
     vocab_size = -(-vocab_size // 8) * 8
     kernel = None if attention == "softmax" else attention
     sizes = run.sizes | dict(max_length=run.length, kernel=kernel)

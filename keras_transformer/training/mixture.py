@@ -23,7 +23,7 @@ from keras_transformer.training.runs import say
 
 @dataclass(frozen=True)
 class _Text:
-    """The text of a table in one direction, without tags.
+    """The text of one of the `corpora` of a recipe in one direction, without tags.
 
     With `context_sentences`, the pairs of `train` and `validation` contain context; `test` has one
     sentence per pair, and an empty pair at the end of each document.
@@ -137,7 +137,7 @@ def visits_of(
 
 
 def _read(options, folder, size, context, cleaning):
-    """Return the texts of a table: one `_Text`, or two with `both_directions`."""
+    """Return the texts of one of the `corpora`: one `_Text`, or two with `both_directions`."""
     languages = options.source_language, options.target_language
     sides = dict(zip(("source_language", "target_language"), languages, strict=True))
 

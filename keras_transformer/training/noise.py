@@ -1,4 +1,4 @@
-"""Noise in training pairs: casing, missing marks, typos, emoji, text to copy, joined pairs."""
+"""Noise in training pairs: casing, marks, typos, emoji, tags, text to copy, joined pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keras_transformer.config import is_number, require
 from keras_transformer.text.tokenizer import checked_pairs
 
 Pairs = list[tuple[str, str]]
-MOST_SENTENCES = 4  # maximum number of pairs that are joined
+MOST_SENTENCES = 4  # maximum number of pairs that are joined to one
 EMOJI = (
     *("😀", "😂", "😊", "😍", "😉", "😎", "😢", "😡", "🤔", "🙏"),
     *("👍", "👋", "🎉", "🔥", "✨", "❤️", "🚀", "☕", "🌞", "🐶"),

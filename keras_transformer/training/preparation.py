@@ -1,4 +1,4 @@
-"""Preparation of a training run of a translator: its corpus, tokenizer, sizes, first weights."""
+"""Preparation of a training run of a translator: its text, tokenizer, config and first model."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ class RunSetup:
 def read_text(
     options: TranslationRecipe, data_folder: Path | None, files: dict[str, list[Path] | None]
 ) -> tuple[Corpus, Pairs]:
-    """Return the corpus and its cleaned training pairs, with context, noise and terms if asked for.
+    """Return the corpus and its cleaned training pairs.
+
+    The options decide whether the pairs have context, noise or terms.
 
     Args:
         options: Options of the run.

@@ -41,8 +41,8 @@ class TranslationRecipe:
             often.
         source_language: Language code such as "en".
         target_language: Language code such as "de".
-        train_size: Maximum number of training pairs, or of those of each of the `corpora`; of
-            "grammar" and "documents", see `load_corpus`. None: all.
+        train_size: Maximum number of training pairs, or of pairs of each of the `corpora`; None:
+            all. For "grammar" and "documents", see `load_corpus`.
         max_words: Maximum words per side of a training pair; longer pairs are dropped.
         max_length_ratio: Maximum ratio of the word counts of the sides; other pairs are dropped.
         tokenizer: "bpe" or "unigram".
@@ -97,11 +97,11 @@ class TranslationRecipe:
             last checkpoints; validation during training does not use it. 0: none.
         beam_size: Beam size of the translations.
         length_penalty: Length penalty of the translations.
-        protect: Whether the translator copies URLs, addresses, numbers and tags unless told
-            otherwise, see `search.Search`; so does one that starts from such a translator.
+        protect: Whether the translator copies URLs, addresses, numbers and tags by default, see
+            `search.Search`. A run that starts from such a translator keeps this default.
         seed: Seed of weights, dropout, order and sampling.
         distribution: Arguments of `distribution.distribute`, such as {"data": -1, "model": 2};
-            empty: one device, or one for each process of a run with several.
+            empty: one device; in a run of several processes, one device per process.
     """
 
     corpus: str = "grammar"
@@ -226,7 +226,7 @@ _CHOICES = {
 }
 
 
-# Fields that the tokenizer of a run decides.
+# Fields that are set from the tokenizer and from `shared_vocabulary`.
 _OF_TOKENIZER = [f"model.{name}" for name in ("share_embeddings", "pad_id", "bos_id", "eos_id")]
 _SPELLED = {"None": "none", "True": "true", "False": "false"}
 
@@ -237,9 +237,9 @@ def names() -> list[str]:
 
 
 def settings() -> list[str]:
-    """Return "option=default" of each option of a recipe, except lists and tables.
+    """Return "option=default" of the options of a recipe and of its tables.
 
-    Fields of `model` without a default, and those that the tokenizer decides, are left out.
+    `corpora`, the fields of `model` without a default, and those of `_OF_TOKENIZER` are left out.
     """
     tables = {"model.": TransformerConfig, "distribution.": Distribution}
     return [

@@ -83,7 +83,7 @@ def train(run: TaskRun, held_out: str | None = None, words: Count = 1) -> None:
     model.compile(optimizer, loss, metrics=[Perplexity(NO_LABEL)])
     run.fit(model, iter(batches), len(batches))
 
-    # The model was trained without padding to 30 seconds, even if --start-from was with it.
+    # This run trains without padding to 30 seconds, even if the model of --start-from had it.
     hearing = dataclasses.replace(hearing, pads_clips=False)
     transcriber = Transcriber(model, tokenizer, hearing)
     scores = _scores(transcriber, tests, places)

@@ -50,7 +50,8 @@ REQUIRED = inspect.Parameter.empty
 class TaskRun:
     """A run of a task: its options, and the steps that the tasks share.
 
-    An instance has the options that its task names in `task`.
+    An instance has `output`, `precision`, `seed` and the options that its flow passes to the
+    decorator `task`. Without these, `start_from` and `warmup_steps` are None, and `lora_rank` is 0.
 
     Args:
         output: Folder of the run.

@@ -65,7 +65,7 @@ def _read(path):
 
 
 def _labels(encoded, numbers):
-    """Return a number for each token: its word's for the first token of a word, else NaN."""
+    """Return a number for each token: that of its word for a word's first token, else NaN."""
     ids, starts = encoded
     row = np.full(len(ids), np.nan, "float32")
     kept = np.less(starts, len(ids))
