@@ -46,7 +46,7 @@ class TranslationRecipe:
         max_words: Maximum words per side of a training pair; longer pairs are dropped.
         max_length_ratio: Maximum ratio of the word counts of the sides; other pairs are dropped.
         tokenizer: "bpe" or "unigram".
-        vocab_size: Number of pieces, rounded up to a multiple of 8.
+        vocab_size: Maximum number of pieces, rounded up to a multiple of 8.
         shared_vocabulary: Whether both languages share one vocabulary and one token embedding.
         byte_fallback: Whether unknown characters are encoded as bytes, so that nothing is lost.
         lowercase: Whether to fold case.
