@@ -3,8 +3,8 @@
     python -m training.token_regression --train times.tsv --test times.test.tsv \\
         --output saved_models/reading-times
 
-`keras-transformer train --task regress` does the same. The flow is
-`keras_transformer/training/token_regression.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task regress` does the same. The flow is in
+`keras_transformer/training/token_regression.py`.
 """
 
 from keras_transformer.training.runs import main

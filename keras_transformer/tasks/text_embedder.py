@@ -139,8 +139,8 @@ class TextEmbedder(EncoderTask):
 
         Args:
             texts: Texts, or proteins for an ESM.
-            prompt: Text to put in front of each text, such as "query: "; "": no prompt; None: the
-                prompt with the name `prompt_name`.
+            prompt: Text to put in front of each text, such as "query: ". "": no prompt. None: the
+                prompt that `prompt_name` names.
             prompt_name: Name of one of the model's prompts, such as "query". None: its default
                 prompt, if it has one.
             normalize: Whether vectors are scaled to norm 1, so that their dot products are cosines.

@@ -29,7 +29,7 @@ def write_run_card(folder: Path, train: Callable, given: Mapping[str, Any]) -> N
     Args:
         folder: Folder of the run.
         train: The function that trained.
-        given: Arguments of that function, by name.
+        given: The arguments of the call, by name.
     """
     if not all((folder / name).is_file() for name in (CONFIG, MODEL)):
         return

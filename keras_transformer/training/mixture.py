@@ -123,8 +123,9 @@ def visits_of(
 ) -> list[float]:
     """Return how often a pair of each corpus occurs in an epoch.
 
-    With a temperature T, the share of a corpus of n pairs is proportional to n^(1/T) (Arivazhagan
-    et al. 2019, section 4.2). The largest corpus occurs once, the others more often.
+    With a temperature T above 1, the share of a corpus of n pairs is proportional to n^(1/T)
+    (Arivazhagan et al. 2019, section 4.2): pairs of the largest corpus occur once, pairs of smaller
+    corpora more often.
 
     Args:
         sizes: Number of pairs of each corpus.

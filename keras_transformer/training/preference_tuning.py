@@ -139,7 +139,7 @@ def _length(ids, joined):
 
 
 def _like(start, model):
-    """Return a translator or language model like `start`, with `model` in place of its model."""
+    """Return a copy of the translator or language model `start` with another model."""
     if isinstance(start, CausalLM):
         return CausalLM(model, start.tokenizer, start.template, start.search)
     languages = start.source_language, start.target_language

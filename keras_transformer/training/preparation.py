@@ -43,7 +43,7 @@ class RunSetup:
         config: Config of the model.
         languages: Codes of the source and the target language; None: unknown, or several.
         search: Default search options of the new translator.
-        directions: Language pairs of a multilingual translator; empty for others.
+        directions: Language pairs of a multilingual translator; empty for one pair.
     """
 
     start: Translator | None

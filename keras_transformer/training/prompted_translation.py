@@ -1,6 +1,6 @@
-"""Train a language model to translate: parallel text in a prompt, the loss on translations alone.
+"""Train a language model to translate: a prompt holds the source; the translation has the loss.
 
-As in `training.chat_tuning`, several pairs share a row, and none attends to another. Without
+As in `training.chat_tuning`, several pairs share a row; no pair attends to another. Without
 --start-from, a new LLaMA learns to translate from scratch.
 """
 

@@ -111,7 +111,7 @@ def _scores(transcriber, tests, places):
 
 
 def _made(words):
-    """Return a tokenizer of letters, and a config whose sizes are set later."""
+    """Return a tokenizer of letters, and a config; `train` replaces the sizes of the config."""
     tokenizer = TextTokenizer.train([*DIGITS, " " * (words > 1)], "characters")
     size, longest = tokenizer.vocab_size, max(map(len, DIGITS)) * words + words - 1
     ids = dict(pad_id=size, bos_id=size + 1, eos_id=tokenizer.id_of("<|endoftext|>"))
