@@ -1,4 +1,4 @@
-"""Train a regressor of words, a small BERT or a pretrained encoder.
+"""Train a small BERT, or a pretrained encoder, to predict a number for each word.
 
     python -m training.token_regression --train times.tsv --test times.test.tsv \\
         --output saved_models/reading-times

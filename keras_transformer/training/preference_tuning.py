@@ -75,7 +75,7 @@ def train(
         say("the reference is computed")
 
     keras.utils.set_random_seed(run.seed)
-    # Without dropout, so that the first step begins at the reference.
+    # Without dropout, so that training starts at the probabilities of the reference.
     config = dataclasses.replace(start.model.config, dropout=0.0)
     family: Any = type(start.model)
     model = family(config, dtype=run.precision)

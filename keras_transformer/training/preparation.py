@@ -135,7 +135,7 @@ def prepare_run(
         return RunSetup(None, Transformer, tokenizer, config, languages, search, directions)
     start = Translator.load(start_from, "float32")
     _check_start(options, start.tokenizer, start_from)
-    if corpus.directions:  # each source names its target language
+    if corpus.directions:  # a tag in each source names its target language
         tokenizer = _tokenizer_for(start.tokenizer, corpus.directions.values())
     else:
         languages = start.source_language or languages[0], start.target_language or languages[1]

@@ -219,10 +219,10 @@ def evaluated(model: keras.Model, batches: Any) -> dict[str, float]:
 
 
 def task(folder: Callable[[dict[str, Any]], Path] | None = None, **defaults: Any) -> Callable:
-    """Return a decorator that turns a flow into a function for callers and for Typer.
+    """Return a decorator that turns a flow into a function that Python code and Typer can call.
 
-    The function's arguments are those of the flow and the shared ones. `runs.run_into` locks its
-    output folder and handles signals.
+    The function's arguments are the task's own options and the shared options. `runs.run_into`
+    locks its output folder and handles signals.
 
     Args:
         folder: Function from the arguments to `output`, if that is not given.

@@ -78,7 +78,7 @@ def train(
     corpus, pairs = read_text(options, data_folder, files)
     setup = prepare_run(options, corpus, pairs, start_from)
     _agree(team, options, {"training": pairs, "validation": corpus.validation}, setup)
-    spread = Spread()  # one device, all rows
+    spread = Spread()  # without distribution: one device with all rows
     if options.distribution or team.count > 1:
         spread = distribute(**options.distribution)
     batches, validation = _batches(options, corpus, pairs, setup, spread.data)

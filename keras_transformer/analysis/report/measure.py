@@ -30,7 +30,7 @@ from keras_transformer.translate.quality_estimation import (
 from keras_transformer.translate.translator import Translator
 
 BINS = 5  # number of parts by length
-MOST_SHOWN = 60  # maximum words and special tokens per side of a sentence to draw attention for
+MOST_SHOWN = 60  # a side of more words and special tokens gets no picture of attention
 
 # Words of the translation, words of the source, and attention weights (translation, source).
 Picture = tuple[list[str], list[str], np.ndarray]
