@@ -56,8 +56,8 @@ def train(
 ) -> None:
     """Pretrain a BERT by dynamic masking; save it with its tokenizer and its loss.
 
-    --start-from trains an encoder further, on the texts of a subject, for example: a run of this
-    task, or an imported BERT or variant of it (RoBERTa, MPNet, ...), DeBERTa or ESM-2.
+    --start-from trains an encoder further, for example on texts of one subject. It takes a run of
+    this task, or an imported BERT or variant of it (RoBERTa, MPNet, ...), DeBERTa or ESM-2.
 
     Args:
         text_files: Texts, one per line, or column 1 of a .tsv. Repeatable.

@@ -57,7 +57,7 @@ def read_corpora(
         train_size: Maximum number of training pairs of each corpus; None: all.
         context_sentences: Number of previous sentences that are joined to each sentence of a corpus
             with `documents`; 0: none.
-        noise, seed: Arguments of `with_noise`.
+        noise, seed: Arguments `share` and `seed` of `with_noise`.
         cleaning: Options of `clean`.
 
     Raises:

@@ -94,7 +94,7 @@ def _with_emoji(source, target, rng, pairs):
 
 
 def _with_copied(source, target, rng, pairs):
-    """Append something that has no translation to both sides, or write it before them."""
+    """Append or prepend the same string, which has no translation, to both sides."""
     text = COPIED[rng.integers(len(COPIED))](rng)
     if rng.random() < 0.3:
         return f"{text}: {source}", f"{text}: {target}"
@@ -102,7 +102,7 @@ def _with_copied(source, target, rng, pairs):
 
 
 def _copied_alone(source, target, rng, pairs):
-    """Return one to three things that have no translation, or some marks, as both sides."""
+    """Return one to three strings without a translation, or punctuation marks, as both sides."""
     if rng.random() < 0.2:
         text = str(rng.choice(MARKS))
     else:

@@ -1,4 +1,4 @@
-"""Preparation of a training run of a translator: its text, tokenizer, config and first model."""
+"""Preparation of a training run of a translator: its text, tokenizer and config."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class TranslationRecipe:
             ends a document. Each sentence also occurs alone. 0: none.
         model: Fields of `TransformerConfig` other than vocabulary sizes and special ids. A run that
             starts from a translator keeps that model's fields, except for `dropout`, `layer_drop`
-            and `guided_alignment` if given here.
+            and `guided_alignment` if `model` sets them.
         tokens_per_batch: Maximum tokens per side of a batch, padding included.
         num_buckets: Maximum number of batch shapes.
         packed_length: Length of rows that several pairs share, at most `tokens_per_batch`; all
@@ -89,14 +89,15 @@ class TranslationRecipe:
         monitor: "val_loss" or "val_bleu", for early stopping.
         patience: Epochs without a better `monitor` before training stops; None: never.
         bleu_every: Epochs between beam search translations of the validation set; 0: never.
-        checkpoint_every: Batches between two saves of the state inside an epoch; 0: none.
+        checkpoint_every: Batches between saves of the training state inside an epoch; 0: it is saved
+            at the end of each epoch only.
         average_last: Number of last checkpoints whose weights are averaged at the end.
         ema_decay: Decay per update of an exponential moving average of the weights (Polyak and
             Juditsky 1992; Tarvainen and Valpola 2017, equation 1), such as 0.999, in [0, 1); in
             update n it is at most n / (n + 9). The average is saved in place of the mean of the
             last checkpoints; validation during training does not use it. 0: none.
-        beam_size: Beam size of the translations.
-        length_penalty: Length penalty of the translations.
+        beam_size: Beam size of the translations whose quality training measures.
+        length_penalty: Length penalty of these translations.
         protect: Whether the translator copies URLs, addresses, numbers and tags by default, see
             `search.Search`. A run that starts from such a translator keeps this default.
         seed: Seed of weights, dropout, order and sampling.

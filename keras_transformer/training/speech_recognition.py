@@ -47,13 +47,13 @@ LANGUAGE = "en"  # for a multilingual Whisper
     train_size=None,
 )
 def train(run: TaskRun, held_out: str | None = None, words: Count = 1) -> None:
-    """Train on log-mel features of altered clips; save the model with its accuracy.
+    """Train on log-mel features of augmented clips; save the model with its accuracy.
 
     The accuracy is the share of the test clips whose text is right. The official test set is the
     first five clips of each speaker and digit; all its speakers are in the training set, too.
-    --held-out is a harder test. With several words, the times of the words in the test set are
-    measured, too. --start-from takes a trained model or an imported Whisper, whose features it
-    uses.
+    --held-out tests on a speaker that is not in the training set, which is harder. With several
+    words, the times of the words in the test set are measured, too. --start-from takes a trained
+    model or an imported Whisper, whose features it uses.
 
     Args:
         held_out: Speaker for testing only.  [default: the official split]

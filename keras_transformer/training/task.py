@@ -55,8 +55,8 @@ class TaskRun:
 
     Args:
         output: Folder of the run.
-        start_from: Folder of a saved or imported model to train further. It replaces the tokenizer
-            and the sizes.
+        start_from: Folder of a saved or imported model to train further, with its tokenizer and
+            its sizes.
         lora_rank: Train only products of this rank (LoRA), and save them as an adapter, too; 0:
             train all weights. Needs --start-from.
         data_folder: Folder of the data sets.  [default: KT_DATA, or data]
@@ -76,7 +76,7 @@ class TaskRun:
         weight_decay: Weight decay of AdamW.
         train_size: Train on at most this many examples.
         precision: Keras dtype policy: float32, mixed_bfloat16 or mixed_float16.
-        seed: Seed of all random choices.
+        seed: Seed of weights, dropout, order and sampling.
     """
 
     output: Path
