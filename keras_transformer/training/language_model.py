@@ -53,8 +53,8 @@ def train(
     --start-from takes a saved language model, or one in Hugging Face's layout.
 
     The last tenth of each file is for validation. Several documents are separated by EOS; no
-    document attends to another. The texts can be larger than memory. Run the same command again to resume
-    from the last checkpoint; SIGTERM and Ctrl-C save one. KERAS_BACKEND chooses the backend.
+    document attends to another. The texts can be larger than memory. Run the same command again to
+    resume from the last checkpoint; SIGTERM and Ctrl-C save one. KERAS_BACKEND chooses the backend.
 
     Args:
         text: A document in UTF-8, or documents in JSON lines (.jsonl) with a text each; may be a

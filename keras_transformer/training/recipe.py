@@ -89,8 +89,8 @@ class TranslationRecipe:
         monitor: "val_loss" or "val_bleu", for early stopping.
         patience: Epochs without a better `monitor` before training stops; None: never.
         bleu_every: Epochs between beam search translations of the validation set; 0: never.
-        checkpoint_every: Batches between saves of the training state inside an epoch; 0: it is saved
-            at the end of each epoch only.
+        checkpoint_every: Batches between saves of the training state inside an epoch; 0: it is
+            saved at the end of each epoch only.
         average_last: Number of last checkpoints whose weights are averaged at the end.
         ema_decay: Decay per update of an exponential moving average of the weights (Polyak and
             Juditsky 1992; Tarvainen and Valpola 2017, equation 1), such as 0.999, in [0, 1); in

@@ -111,7 +111,7 @@ def attention_lines(
     widest = min(6, max(3, 12 / len(heads)))  # points; narrow enough that few lines overlap
     for number, head in enumerate(heads):
         color = COLORS[number % len(COLORS)]
-        shift = (number - (len(heads) - 1) / 2) * 0.5 / len(heads)  # the lines of the heads are side by side
+        shift = (number - (len(heads) - 1) / 2) * 0.5 / len(heads)  # lines side by side
         axes.plot([], [], color=color, linewidth=3, label=f"{head}")
         for y in chosen:
             for x, weight in enumerate(weights[layers[0], head, y]):
