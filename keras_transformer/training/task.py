@@ -1,4 +1,4 @@
-"""The skeleton of the tasks' training flows: the options and the steps that they share.
+"""Options and steps that the training flows of tasks share.
 
 A flow is a function whose arguments are a `TaskRun` and the task's own options. The help of an
 option is its line in the docstring; an argument `train_file` or `text_files` is the option
