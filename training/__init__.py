@@ -1,3 +1,3 @@
-"""Training scripts: one per task, `demo` and `tatoeba`; `recipes` links to the package's."""
+"""Training scripts: one per task, `demo` and `tatoeba`; `recipes` links to the built-in recipes."""
 
 import keras_transformer  # noqa: F401  (chooses the backend before Keras is imported)

@@ -3,8 +3,8 @@
     python -m training.chat_tuning --start-from saved_models/gpt2 --data dialogues.jsonl \\
         --output saved_models/assistant
 
-`keras-transformer train --task chat` does the same. The flow is
-`keras_transformer/training/chat_tuning.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task chat` does the same. The flow is in
+`keras_transformer/training/chat_tuning.py`.
 """
 
 from keras_transformer.training.chat_tuning import train

@@ -16,7 +16,7 @@ from keras_transformer.evaluation.scores import table
 from keras_transformer.export import saved_model
 from keras_transformer.training import runs
 
-SENTENCES = 5  # sentences that are shown, from the end of each of the two test sets
+SENTENCES = 5  # number of sentences shown of each test set, its last ones
 
 # A program that uses the SavedModel without this package.
 PROGRAM = """

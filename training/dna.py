@@ -2,8 +2,8 @@
 
     python -m training.dna --sequences splice.data.gz --output saved_models/dna
 
-`keras-transformer train --task dna` does the same. The flow is
-`keras_transformer/training/dna.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task dna` does the same. The flow is in
+`keras_transformer/training/dna.py`.
 """
 
 from keras_transformer.training.dna import train

@@ -2,8 +2,8 @@
 
     python -m training.image_classification --dataset mnist --data-folder data
 
-`keras-transformer train --task see` does the same. The flow is
-`keras_transformer/training/image_classification.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task see` does the same. The flow is in
+`keras_transformer/training/image_classification.py`.
 """
 
 from keras_transformer.training.image_classification import train

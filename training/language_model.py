@@ -2,8 +2,8 @@
 
     python -m training.language_model --text shakespeare.txt --output saved_models/shakespeare
 
-`keras-transformer train --task generate` does the same. The flow is
-`keras_transformer/training/language_model.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task generate` does the same. The flow is in
+`keras_transformer/training/language_model.py`.
 """
 
 from keras_transformer.training.language_model import train

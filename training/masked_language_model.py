@@ -3,8 +3,8 @@
     python -m training.masked_language_model --text train.txt --validation dev.txt \\
         --output saved_models/small-bert
 
-`keras-transformer train --task fill` does the same. The flow is
-`keras_transformer/training/masked_language_model.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task fill` does the same. The flow is in
+`keras_transformer/training/masked_language_model.py`.
 """
 
 from keras_transformer.training.masked_language_model import train

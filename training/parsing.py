@@ -2,8 +2,8 @@
 
     python -m training.parsing --treebank treebank.zip --output saved_models/parser
 
-`keras-transformer train --task parse` does the same. The flow is
-`keras_transformer/training/parsing.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task parse` does the same. The flow is in
+`keras_transformer/training/parsing.py`.
 """
 
 from keras_transformer.training.parsing import train

@@ -3,8 +3,8 @@
     python -m training.preference_tuning --start-from saved_models/multi30k --train pairs.jsonl \\
         --output saved_models/tuned
 
-`keras-transformer train --task preferences` does the same. The flow is
-`keras_transformer/training/preference_tuning.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task preferences` does the same. The flow is in
+`keras_transformer/training/preference_tuning.py`.
 """
 
 from keras_transformer.training.preference_tuning import train

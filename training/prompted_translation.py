@@ -2,8 +2,8 @@
 
     python -m training.prompted_translation --corpus grammar --output saved_models/grammar-lm
 
-`keras-transformer train --task translate-lm` does the same. The flow is
-`keras_transformer/training/prompted_translation.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task translate-lm` does the same. The flow is in
+`keras_transformer/training/prompted_translation.py`.
 """
 
 from keras_transformer.training.prompted_translation import train

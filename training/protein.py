@@ -2,8 +2,8 @@
 
     python -m training.protein --structures splits.zip --output saved_models/protein
 
-`keras-transformer train --task protein` does the same. The flow is
-`keras_transformer/training/protein.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task protein` does the same. The flow is in
+`keras_transformer/training/protein.py`.
 """
 
 from keras_transformer.training.protein import train

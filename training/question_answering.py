@@ -3,8 +3,8 @@
     python -m training.question_answering --questions squad.json.gz --split split.tsv \\
         --output saved_models/squad
 
-`keras-transformer train --task answer` does the same. The flow is
-`keras_transformer/training/question_answering.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task answer` does the same. The flow is in
+`keras_transformer/training/question_answering.py`.
 """
 
 from keras_transformer.training.question_answering import train

@@ -2,8 +2,8 @@
 
     python -m training.span_corruption --text english.txt --output saved_models/t5
 
-`keras-transformer train --task span-corruption` does the same. The flow is
-`keras_transformer/training/span_corruption.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task span-corruption` does the same. The flow is in
+`keras_transformer/training/span_corruption.py`.
 """
 
 from keras_transformer.training.runs import main

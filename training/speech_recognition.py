@@ -2,8 +2,8 @@
 
     python -m training.speech_recognition --data-folder data --output saved_models/digits
 
-`keras-transformer train --task transcribe` does the same. The flow is
-`keras_transformer/training/speech_recognition.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task transcribe` does the same. The flow is in
+`keras_transformer/training/speech_recognition.py`.
 """
 
 from keras_transformer.training.runs import main

@@ -1,9 +1,9 @@
-"""Train a small model that speaks digits, judged by a recognizer.
+"""Train a small model that speaks digits, and measure it with a recognizer.
 
     python -m training.speech_synthesis --data-folder data --recognizer saved_models/digits
 
-`keras-transformer train --task speak` does the same. The flow is
-`keras_transformer/training/speech_synthesis.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task speak` does the same. The flow is in
+`keras_transformer/training/speech_synthesis.py`.
 """
 
 from keras_transformer.training.runs import main

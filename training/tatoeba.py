@@ -1,11 +1,11 @@
-"""Make the translator that comes with the project, from everyday sentences of Tatoeba.
+"""Train the translator `saved_models/tatoeba` on everyday sentences of Tatoeba.
 
     python -m training.tatoeba --data-folder DATA
 
 DATA has the folders `tatoeba-en-de`, `tatoeba-en-es` and `tatoeba-en-fr` of the recipe `tatoeba`.
-The first run trains on their text as it is. The second starts from the first, and the third from
+The first run trains on their unchanged text. The second starts from the first, and the third from
 the second; both train on text with noise, with a learning rate that falls to zero. The same command
-resumes. On two CPU cores it takes hours; `--set` changes options of all runs, such as
+resumes. It takes hours on two CPU cores. `--set` changes options of all runs, such as
 tokens_per_batch on a GPU.
 """
 
@@ -36,7 +36,7 @@ RUNS = {
     "third": "epochs=4 peak_learning_rate=0.002 warmup_steps=300 decay=linear noise=0.1 "
     "model.dropout=0.05",
 }
-PAIRS = 30_000  # pairs of each language, about, from which the shortlist is trained
+PAIRS = 30_000  # approximate number of pairs per language that the shortlist is trained on
 PER_PIECE, FREQUENT = 50, 300  # options of `Shortlist.train`
 
 

@@ -2,8 +2,8 @@
 
     python -m training.text_classification --train train.tsv --validation dev.tsv --test test.tsv
 
-`keras-transformer train --task classify` does the same. The flow is
-`keras_transformer/training/text_classification.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task classify` does the same. The flow is in
+`keras_transformer/training/text_classification.py`.
 """
 
 from keras_transformer.training.runs import main

@@ -3,8 +3,8 @@
     python -m training.token_classification --train train.conll --test test.conll \\
         --output saved_models/tagger
 
-`keras-transformer train --task tag` does the same. The flow is
-`keras_transformer/training/token_classification.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task tag` does the same. The flow is in
+`keras_transformer/training/token_classification.py`.
 """
 
 from keras_transformer.training.runs import main

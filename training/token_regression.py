@@ -1,10 +1,10 @@
-"""Train a regressor of words, a small BERT or a pretrained encoder.
+"""Train a small BERT, or a pretrained encoder, to predict a number for each word.
 
     python -m training.token_regression --train times.tsv --test times.test.tsv \\
         --output saved_models/reading-times
 
-`keras-transformer train --task regress` does the same. The flow is
-`keras_transformer/training/token_regression.py`: data, model, `compile`, `fit`, measures.
+`keras-transformer train --task regress` does the same. The flow is in
+`keras_transformer/training/token_regression.py`.
 """
 
 from keras_transformer.training.runs import main

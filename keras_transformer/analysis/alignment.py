@@ -40,7 +40,7 @@ class Attention:
             text; an empty span for tokens that are not part of the text.
         encoder: Self-attention of the source, (L, N, S, S).
         decoder: Self-attention of the target, (L, N, T, T), 0 for later positions; L and N are 0
-            if the decoder has none.
+            if the decoder has no self-attention.
         cross: Cross-attention from target positions to the source, (L, N, T, S).
     """
 
@@ -117,7 +117,8 @@ def align(
 
     Returns:
         For each text, pairs (source word, target word) of indices, in the order of the target's
-        words. Words that have no token, because the tokenizer drops them, have no pair.
+        words. Target words without a token have no pair: the tokenizer dropped them, or the text
+        was cut before them.
 
     Raises:
         ValueError: If the numbers of texts differ, a text is not a string, or the translator is an
@@ -183,7 +184,10 @@ def weights_of(found: Attention, part: str) -> np.ndarray:
 
 
 def _grouped(text, tokens, spans):
-    """Return the W words and special tokens of a text, and a matrix (W, T): 1 for their tokens."""
+    """Return the W words and special tokens of a text, and which of its T tokens each contains.
+
+    The second result is a matrix (W, T) of 0 and 1.
+    """
     places = words(text)
     word_spans = [
         next((word for word in places if word[0] < end and start < word[1]), None)

@@ -119,9 +119,9 @@ def rank_heads(
 
 
 def neighbours(texts: Iterable[str], distance: int) -> list[list[tuple[int, int]]]:
-    """Return links from each word of each text to the word at a distance, where 1 is the next.
+    """Return links from each word of each text to the word `distance` words later.
 
-    Words without a word at this distance have no link.
+    A negative distance links to earlier words. A word without a word at this distance has no link.
     """
     return [
         [(i, i + distance) for i in range(count) if 0 <= i + distance < count]
@@ -169,7 +169,7 @@ def grammar_rankings(
 
 
 def _words_at(text, places):
-    """Return the index of the word at each of some positions in a text; None for None."""
+    """Return the index of the word at each position in a text; None for a position of None."""
     starts = [start for start, _ in words(text)]
     return tuple(None if x is None else bisect.bisect_right(starts, x) - 1 for x in places)
 

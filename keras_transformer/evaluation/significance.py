@@ -13,7 +13,7 @@ from keras_transformer.config import require, require_whole
 from keras_transformer.evaluation.tokenizers import bleu_metric
 from keras_transformer.text.tokenizer import checked_texts
 
-TESTS = {"bootstrap": "bs", "randomization": "ar"}  # with sacreBLEU's names
+TESTS = {"bootstrap": "bs", "randomization": "ar"}  # values: sacreBLEU's names
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _scores(named, references, test, samples, tokenize, language):
         n_jobs=1,
     )
     signatures, results = run()
-    del results["System"]  # the names of the systems, in order
+    del results["System"]  # the column with the names of the systems
     return [
         {
             "BLEU" if metric == "BLEU" else "chrF": _compared(row[i], signatures[metric])

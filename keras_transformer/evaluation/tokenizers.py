@@ -14,8 +14,8 @@ import sacrebleu
 from keras_transformer.config import require
 
 TOKENIZERS = tuple(sacrebleu.BLEU.TOKENIZERS)
-# sacreBLEU's tokenizers of languages that are written without spaces, or (Korean) with few. For the
-# last group it recommends no tokenizer, so their characters count as words.
+# sacreBLEU's tokenizers, with the codes of the languages that they are for. For the languages of
+# "char", which are written without spaces, sacreBLEU recommends no tokenizer: characters count.
 _CODES = {
     "zh": "zh zho chi cmn cn yue wuu nan hak gan hsn cdo lzh chinese cantonese",
     "ja-mecab": "ja jpn jp japanese",
@@ -38,8 +38,9 @@ def tokenizer_of(language: str | None, texts: Iterable[str] = ()) -> str:
             tokenizer.
 
     Returns:
-        "zh" for Chinese, "ja-mecab" for Japanese, "ko-mecab" for Korean; "char" for Thai, Lao,
-        Khmer, Burmese and Tibetan, for which sacreBLEU recommends no tokenizer; else "13a".
+        "zh" for Chinese, "ja-mecab" for Japanese, "ko-mecab" for Korean; "char" for languages in
+        the Thai, Lao, Khmer, Burmese or Tibetan script, for which sacreBLEU recommends no
+        tokenizer; else "13a".
     """
     main, *others = re.split("[-_]", (language or "").lower())
     if "latn" in others:  # romanised text has spaces
@@ -69,7 +70,7 @@ def bleu_metric(
 
     Args:
         tokenize: Name of the tokenizer, one of `TOKENIZERS`; None: that of `tokenizer_of`. If this
-            cannot be loaded, since MeCab is not installed, "char" is used, with a warning.
+            cannot be loaded, because MeCab is not installed, "char" is used, with a warning.
         language, texts: See `tokenizer_of`.
         options: Further arguments of `sacrebleu.BLEU`.
 
@@ -97,7 +98,8 @@ def bleu_metric(
 def lengths_of(texts: Sequence[str]) -> tuple[str, list[int]]:
     """Return the unit of the lengths of texts, and the length of each.
 
-    The unit is "words", or for scripts without spaces "characters", without the spaces.
+    The unit is "words", separated by spaces. For scripts without spaces it is "characters", of
+    which white space does not count.
 
     Args:
         texts: Texts in one language.

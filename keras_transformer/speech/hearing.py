@@ -26,12 +26,12 @@ class Hearing:
     Args:
         sample_rate: Sample rate in Hz.
         pads_clips: Whether each clip is padded with silence to the model's limit (Whisper).
-        is_multilingual: Whether the decoder's input begins with tokens of language and task.
+        is_multilingual: Whether tokens of language and task follow BOS in the decoder's input.
         suppressed: Token ids that are never generated.
         suppressed_first: Token ids that are never generated first.
         alignment_heads: Pairs (layer, head) of the cross-attention that word times are computed
             from. Empty: all heads of the second half of the layers.
-        language: Code of the language if a call gives none, such as "en"; None: it is detected.
+        language: Default language of the recordings, such as "en"; None: it is detected.
     """
 
     sample_rate: int = 16_000
@@ -84,7 +84,7 @@ def _as_tuples(x):
 
 
 def time_ids(hearing: Hearing, tokenizer: TextTokenizer) -> set[int]:
-    """Return the ids of Whisper's time tokens, such as `<|1.20|>`; the empty set for others."""
+    """Return the ids of Whisper's time tokens, such as `<|1.20|>`; none for other models."""
     pieces = tokenizer.pieces().items() if hearing.pads_clips else ()
     return {i for piece, i in pieces if re.fullmatch(r"<\|\d+\.\d+\|>", piece)}
 
@@ -183,7 +183,7 @@ def check_feature_extractor(folder: str | os.PathLike, config: SpeechConfig) -> 
 def feature_table(config: SpeechConfig) -> FieldTable:
     """Return which fields of `WhisperFeatureExtractor` (`transformers` 5.23) are refused.
 
-    A field that would change the features is accepted only with the value that is computed here.
+    A field that would change the features is accepted only with the value that this package uses.
     """
     rate, seconds = Hearing.sample_rate, config.max_frames * HOP
     return FieldTable(
@@ -191,7 +191,7 @@ def feature_table(config: SpeechConfig) -> FieldTable:
         harmless=(
             *("feature_extractor_type", "processor_class", "auto_map", "return_attention_mask"),
             *("mel_filters", "n_samples", "nb_max_frames"),  # computed from other fields
-            "do_normalize",  # `transformers` ignores it in the file
+            "do_normalize",  # `transformers` ignores this field of the file
         ),
         refused={
             "feature_size": (config.num_mels,),

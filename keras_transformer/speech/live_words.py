@@ -70,7 +70,7 @@ class _Live:
         self.transcribe, self.rate, self.most = transcribe, rate, most
         self.samples = np.zeros(0, "float32")
         self.begin = 0.0  # time of the first sample in seconds
-        self.end = -1.0  # end of the last word that was yielded from `samples`; -1: none was
+        self.end = -1.0  # end of the last word yielded from `samples`; -1: no word was yielded
         self.pending: list[Word] = []  # words of the last transcription that were not yielded
 
     def words(self):

@@ -38,7 +38,7 @@ class Synthesizer:
     ```
 
     The model's input begins with the id of the speaker, `tokenizer.vocab_size` plus the speaker's
-    index in `speakers`. The sound of a text does not depend on the others in its batch.
+    index in `speakers`. The sound of a text does not depend on the other texts in its batch.
 
     Args:
         model: A `TextToSpeech`.
@@ -75,10 +75,13 @@ class Synthesizer:
     ) -> list[np.ndarray]:
         """Return the sound of each text: samples (N,) float32 in [-1, 1] at `sample_rate`.
 
+        Speech longer than the model's `max_frames` is cut, with a warning.
+
         Args:
             texts: Texts, all of whose characters occur in the training texts.
             speaker: One of `speakers`; None: the first.
-            batch_size: Texts of the maximum length per batch; of shorter ones there are more.
+            batch_size: Texts per batch if they have the maximum length; shorter texts are processed
+                in larger batches.
 
         Raises:
             ValueError: If an argument is out of range, or a text is empty, too long or has unknown
@@ -168,6 +171,6 @@ class Synthesizer:
         model, tokenizer = load_with_tokenizer(folder, "synthesizer", TextToSpeech, precision)
         rate, speakers = config.get("sample_rate"), config.get("speakers")
         try:
-            return cls(model, tokenizer, rate, speakers)  # type: ignore[arg-type]  # it checks them
+            return cls(model, tokenizer, rate, speakers)  # type: ignore[arg-type]  # checked there
         except ValueError as error:
             raise ValueError(f"{Path(folder, CONFIG)}: {error}") from error

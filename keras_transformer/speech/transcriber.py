@@ -100,7 +100,8 @@ class Transcriber:
             language: Code such as "en", for a multilingual model. None: the default of the model's
                 authors (`hearing.language`), if any, else the most probable language of each part.
             task: "transcribe", or "translate" into English.
-            batch_size: Parts of the maximum length per batch; of shorter ones there are more.
+            batch_size: Parts per batch if they have the maximum length; shorter parts are processed
+                in larger batches.
             options: Options of `search.Transcription`, such as `beam_size=1`, `length_penalty=0.0`
                 and `max_new_tokens=None`, except those of sampling.
 

@@ -99,7 +99,7 @@ def token_starts(weights_NTS: np.ndarray, width: int = 7) -> np.ndarray:
         width: Width of the median filter in positions, odd.
 
     Returns:
-        Positions (T,), ascending from 0.
+        Positions (T,), from 0, not decreasing.
     """
     spread = np.maximum(weights_NTS.std(axis=1, keepdims=True), 1e-9)
     standard_NTS = (weights_NTS - weights_NTS.mean(axis=1, keepdims=True)) / spread
@@ -113,7 +113,8 @@ def median_filter(x: np.ndarray, width: int) -> np.ndarray:
 
     Args:
         x: Values (..., S).
-        width: Number of values per median, odd. If S is at most half of it, x is returned.
+        width: Number of values per median, odd. If S is at most half of it, x is returned
+            unchanged.
     """
     require(width % 2 == 1 and width > 0, "width", width, "an odd number above 0")
     half = width // 2
@@ -126,8 +127,8 @@ def median_filter(x: np.ndarray, width: int) -> np.ndarray:
 def time_warping(cost_TS: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the cheapest path from (0, 0) to (T - 1, S - 1) in steps of 0 or 1 along each axis.
 
-    This is dynamic time warping (Sakoe and Chiba 1978). Of equally cheap steps, steps along S alone
-    are preferred, as in Whisper.
+    This is dynamic time warping (Sakoe and Chiba 1978). If the two cheapest steps cost the same,
+    the step along S alone is taken, as in Whisper.
 
     Args:
         cost_TS: Cost of each cell.

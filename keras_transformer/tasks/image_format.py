@@ -162,7 +162,8 @@ def image_format_of(
     number, most = fields.get("resample", 3 if kind == "deit" else 2), len(RESAMPLINGS) - 1
     is_filter = type(number) is int and 0 <= number <= most
     require(is_filter, f"resample in {place}", number, f"a filter of Pillow, 0 to {most}")
-    # The file's mean and deviation are for values times `rescale_factor`, ours for [0, 1].
+    # The file's mean and deviation are for pixels times `rescale_factor`; convert them to pixels
+    # divided by 255.
     mean, deviation = ([x / scale / 255 for x in values] for values in (mean, deviation))
     crop = _crop(fields.get("size", 256), size, place) if kind == "deit" else 1.0
     return ImageFormat(mean, deviation, RESAMPLINGS[number], crop)

@@ -22,9 +22,9 @@ MASKS = ("[MASK]", "<mask>")
 class Candidate:
     """A candidate for a masked token, and its probability in [0, 1].
 
-    `token` is the text of the candidate, without the space before it. If this is empty, or several
-    candidates for a mask have the same, `token` is the piece of the vocabulary, such as "ĠParis"
-    for "Paris" after a space.
+    `token` is the text of the candidate, without the space before it. If this text is empty, or
+    several candidates for a mask have the same text, `token` is the piece of the vocabulary, such
+    as "ĠParis" for "Paris" after a space.
     """
 
     token: str

@@ -59,12 +59,12 @@ class Parser:
         strict: bool = False,
         **options: Any,
     ) -> list[Tree | None]:
-        """Return the best tree of each sentence; None for one without words.
+        """Return the best tree of each sentence; None for a sentence without words.
 
         Args:
             sentences: Sentences whose words and punctuation are separated by spaces, as in the
                 treebank that the parser was trained on. Round brackets in words are replaced by
-                -LRB- and -RRB-, the treebank's names of them.
+                -LRB- and -RRB-, as in the treebank.
             tokens_per_batch: Maximum words per batch, padding included.
             strict: Whether a sentence of more than `max_length - 4` words raises ValueError; else
                 it is cut with a warning.
@@ -125,6 +125,6 @@ class Parser:
         folder = located(folder)
         model, tokenizer, _ = load_with_sides(folder, "parser", precision)
         try:
-            return cls(model, tokenizer)  # type: ignore[arg-type]  # it checks them
+            return cls(model, tokenizer)  # type: ignore[arg-type]  # checked there
         except ValueError as error:
             raise ValueError(f"{folder} is not a saved parser: {error}") from error

@@ -49,7 +49,7 @@ class TextEmbedder(EncoderTask):
             "cls": the state of the first token; or another of `models.sentence.POOLINGS`. Several
             of them: their vectors are concatenated.
         embedding: The other parts of a sentence-transformers model: modules after the pooling,
-            prompts, maximum length, similarity. None: there are none.
+            prompts, maximum length, similarity. None: the model has no such parts.
 
     Raises:
         ValueError: If `pooling` is unknown, or the tokenizer has more pieces than the model.
@@ -103,7 +103,7 @@ class TextEmbedder(EncoderTask):
         Args:
             folder: Folder of the saved model.
             precision: See `Translator.load`; None: as saved.
-            pooling: See the class; None: as saved, or "mean" if the folder names none.
+            pooling: See the class; None: as saved, or "mean" if the folder names no pooling.
 
         Raises:
             ValueError: If the folder has no encoder, a file in it is broken, or `pooling` is
@@ -139,8 +139,8 @@ class TextEmbedder(EncoderTask):
 
         Args:
             texts: Texts, or proteins for an ESM.
-            prompt: Text to put in front of each text, such as "query: "; "": no prompt; None: the
-                prompt with the name `prompt_name`.
+            prompt: Text to put in front of each text, such as "query: ". "": no prompt. None: the
+                prompt that `prompt_name` names.
             prompt_name: Name of one of the model's prompts, such as "query". None: its default
                 prompt, if it has one.
             normalize: Whether vectors are scaled to norm 1, so that their dot products are cosines.

@@ -39,7 +39,7 @@ class TokenRegressor(WordTask):
     ```
 
     Its model has the head "token_classification" with one label, and the `problem_type`
-    "regression"; `training.token_regression` saves one. Arguments: see `WordTask`.
+    "regression"; `training.token_regression` saves such models. Arguments: see `WordTask`.
     """
 
     kind = kind_of("TokenRegressor")

@@ -107,7 +107,13 @@ class TokenTagger(WordTask):
 
 
 def _entities(text: str, places: Places, tags: Sequence[Label]) -> Iterator[Entity]:
-    """Yield the entities of a text, from the place and the tag of each of its words."""
+    """Yield the entities of a text.
+
+    Args:
+        text: The text.
+        places: Start and end of each word.
+        tags: The tag of each word.
+    """
     open_: tuple[str, int, int, list[float]] | None = None
     for (start, end), tag in [*zip(places, tags, strict=True), ((0, 0), Label(OUTSIDE, 0.0))]:
         begins, kind = tag.label.startswith("B-"), re.sub("^[BI]-", "", tag.label)

@@ -52,8 +52,9 @@ class WordTask(EncoderTask):
     def _of_texts(
         self, texts: Sequence[str], tokens_per_batch: int, strict: bool
     ) -> tuple[list[Places], list[list[np.ndarray | None]]]:
-        """Return the places of the words of each text, and their results; None after a cut.
+        """Return the start and end of each word of each text, and the result for each word.
 
+        The result is None for words after the cut of a text that is too long.
         A text is split into words as `TokenTagger.tag` describes.
         """
         texts = checked_texts(texts)
@@ -72,7 +73,7 @@ class WordTask(EncoderTask):
     def _of_words(
         self, sentences: Sequence[Sequence[str]], tokens_per_batch: int, strict: bool
     ) -> list[list[np.ndarray | None]]:
-        """Return the result for each word of sentences that are already split; None after a cut."""
+        """Return the result for each word of split sentences; None for words after a cut."""
         encode = functools.partial(self.tokenizer.encode_words, sentences, spaced=self.spaced_words)
         return self._results(encode, sentences, tokens_per_batch, strict)
 

@@ -1,1 +1,1 @@
-"""The training flows behind the command line, and their recipes."""
+"""The training flows that `keras-transformer train` runs, and the recipes of translators."""

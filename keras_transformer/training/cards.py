@@ -29,7 +29,7 @@ def write_run_card(folder: Path, train: Callable, given: Mapping[str, Any]) -> N
     Args:
         folder: Folder of the run.
         train: The function that trained.
-        given: Arguments of that function, by name.
+        given: The arguments of the call, by name.
     """
     if not all((folder / name).is_file() for name in (CONFIG, MODEL)):
         return
@@ -104,6 +104,6 @@ def _versions() -> dict[str, str]:
     versions = {"keras_transformer": __version__, "keras": keras.__version__, "python": version}
     try:
         versions[backend] = importlib.metadata.version(backend)
-    except importlib.metadata.PackageNotFoundError:  # under another name, as tensorflow-cpu
+    except importlib.metadata.PackageNotFoundError:  # has another name, such as tensorflow-cpu
         versions[backend] = getattr(sys.modules.get(backend), "__version__", "unknown")
     return versions

@@ -1,7 +1,7 @@
 """Train a language model on dialogues, so that it replies to messages, and save it.
 
-This is supervised fine-tuning (Ouyang et al. 2022, section 3.5): the loss is on the tokens of the
-replies alone. Several whole dialogues share a row; none attends to another.
+This is supervised fine-tuning (Ouyang et al. 2022, section 3.5): the loss is the mean over the
+tokens of the replies. Several dialogues share a row; no dialogue attends to another.
 """
 
 from __future__ import annotations

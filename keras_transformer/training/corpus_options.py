@@ -63,8 +63,8 @@ def checked(
         source_language, target_language: Languages of the recipe, for tables that name none.
 
     Raises:
-        ValueError: If a field is unknown, missing or out of range, or a temperature above 1 is
-            given together with weights or without tables.
+        ValueError: If a field is unknown, missing or out of range, or the temperature is above 1
+            and tables have weights or there are no tables.
     """
     accepted = "a list of tables"
     are_tables = isinstance(tables, list) and all(isinstance(x, dict) for x in tables)

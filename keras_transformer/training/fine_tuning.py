@@ -73,7 +73,8 @@ def fine_tuned(
     Raises:
         ValueError: If a value is out of range.
     """
-    changes = {"problem_type": None, **changes}  # the old one does not hold for the new head
+    # The problem type of the encoder is not that of the task.
+    changes = {"problem_type": None, **changes}
     config = dataclasses.replace(start.config, head=head, **changes)
     if (config.head, config.labels) == (start.config.head, start.config.labels):
         model = with_config(start, config, precision)
@@ -145,7 +146,7 @@ def with_lora(model: Any, lora_rank: int, whole: set[str] | frozenset[str] = fro
 def save_run(
     save: Callable[..., None], output: Path, start_from: Path | None, lora_rank: int
 ) -> None:
-    """Save the whole model of a run; after LoRA, also its adapter on the model it started from.
+    """Save the whole model of a run; after LoRA, also an adapter to the model it started from.
 
     Args:
         save: Method `save` of the trained object, such as a `CausalLM`.

@@ -18,7 +18,8 @@ from keras_transformer.training.fine_tuning import fine_tuned_vit
 from keras_transformer.training.task import Count, TaskRun, task
 
 UNDECAYED = ["bias", "gamma", "beta", "class_token", "positions"]
-# Training digits are shifted by up to 1 pixel, photographs by up to 4 pixels, and mirrored.
+# Training digits are shifted by up to 1 pixel, photographs by up to 4. A random half of the
+# photographs is mirrored.
 CHANGES: dict[str, Any] = {"mnist": dict(pixels=1), "cifar10": dict(pixels=4, flip=True)}
 
 

@@ -52,9 +52,9 @@ def train(
 
     --start-from takes a saved language model, or one in Hugging Face's layout.
 
-    The last tenth of each file is for validation. Several documents are separated by EOS; none
-    attends to another. The texts can be larger than memory. Run the same command again to resume
-    from the last checkpoint; SIGTERM and Ctrl-C save one. KERAS_BACKEND chooses the backend.
+    The last tenth of each file is for validation. Several documents are separated by EOS; no
+    document attends to another. The texts can be larger than memory. Run the same command again to
+    resume from the last checkpoint; SIGTERM and Ctrl-C save one. KERAS_BACKEND chooses the backend.
 
     Args:
         text: A document in UTF-8, or documents in JSON lines (.jsonl) with a text each; may be a
@@ -121,7 +121,7 @@ def _windows(run, text, tokenizer, start, room):
 
 
 def _model(run: TaskRun, family: str, vocab_size: int, attention: str) -> DecoderOnly:
-    """Return a new model; of the same sizes, a GPT and a LLaMA have about as many weights."""
+    """Return a new model; with the same options, both families have about as many weights."""
     vocab_size = -(-vocab_size // 8) * 8
     kernel = None if attention == "softmax" else attention
     sizes = run.sizes | dict(max_length=run.length, kernel=kernel)

@@ -1,4 +1,4 @@
-"""Further training of language models: where it starts, what is trained, how it is compiled."""
+"""Steps of flows that train language models: load, add a chat template, copy, compile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keras_transformer.training.fine_tuning import with_lora
 from keras_transformer.training.runs import say
 from keras_transformer.training.task import TaskRun
 
-TEMPLATE = "chatml"  # for models without a template
+TEMPLATE = "chatml"  # chat template that models without a template get
 
 
 def read_start(folder: str | os.PathLike) -> CausalLM:
@@ -41,8 +41,8 @@ def read_start(folder: str | os.PathLike) -> CausalLM:
 def with_chat_template(writer: CausalLM) -> tuple[CausalLM, bool]:
     """Return a language model that has a chat template, and whether its tokenizer got new tokens.
 
-    A model without a template gets ChatML: its tokens join the vocabulary, and the one that ends a
-    turn becomes an EOS token of the model.
+    A model without a template gets ChatML: ChatML's tokens join the vocabulary, and the token that
+    ends a message becomes an EOS token of the model.
     """
     if writer.template is not None:
         return writer, False

@@ -56,8 +56,8 @@ def train(
 ) -> None:
     """Pretrain a BERT by dynamic masking; save it with its tokenizer and its loss.
 
-    --start-from trains an encoder further, on the texts of a subject, for example: a run of this
-    task, or an imported BERT or variant of it (RoBERTa, MPNet, ...), DeBERTa or ESM-2.
+    --start-from trains an encoder further, for example on texts of one subject. It takes a run of
+    this task, or an imported BERT or variant of it (RoBERTa, MPNet, ...), DeBERTa or ESM-2.
 
     Args:
         text_files: Texts, one per line, or column 1 of a .tsv. Repeatable.
@@ -125,7 +125,7 @@ def batches(
         every = [line for text in texts for line in text]
         lines = tokenizer.encode(every, max_length=config.max_length)
         return batches_for(run, model, lines, masking, shuffle=shuffle)
-    # Within a document, a line follows a space: byte-level tokenizers then have other pieces.
+    # Within a document, a line follows a space, which changes the pieces of byte-level tokenizers.
     spaced = [[*text[:1], *(f" {line}" for line in text[1:])] for text in texts]
     documents = [tokenizer.encode(text, framed=False) for text in spaced]
     sizes = dict(tokens_per_batch=run.tokens_per_batch, max_length=config.max_length)
@@ -134,7 +134,7 @@ def batches(
 
 
 def _masking(tokenizer, pad_id, longest):
-    """Return the masking for a tokenizer, which finds its special tokens by their names."""
+    """Return the masking for a tokenizer; its special tokens are found by their names."""
     pieces = tokenizer.pieces()
     special = tuple(pieces[name] for name in (*UNKNOWN, *FIRST, *LAST) if name in pieces)
     mask_id = _id_of(tokenizer, MASKS)
@@ -148,7 +148,7 @@ def _id_of(tokenizer, names):
 
 
 def _compile(model, *metrics, optimizer="sgd"):
-    """Compile the model with the loss of its head; the metrics are of the masked tokens."""
+    """Compile the model with the loss of its head; `metrics` measure the masked tokens."""
     pad_id = model.config.pad_id
     loss, weighed = LabelSmoothedCrossentropy(0.0, pad_id), [Perplexity(pad_id), *metrics]
     if model.config.head == "pretraining":

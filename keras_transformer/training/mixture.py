@@ -23,7 +23,7 @@ from keras_transformer.training.runs import say
 
 @dataclass(frozen=True)
 class _Text:
-    """The text of a table in one direction, without tags.
+    """The text of one of the `corpora` of a recipe in one direction, without tags.
 
     With `context_sentences`, the pairs of `train` and `validation` contain context; `test` has one
     sentence per pair, and an empty pair at the end of each document.
@@ -57,7 +57,7 @@ def read_corpora(
         train_size: Maximum number of training pairs of each corpus; None: all.
         context_sentences: Number of previous sentences that are joined to each sentence of a corpus
             with `documents`; 0: none.
-        noise, seed: Arguments of `with_noise`.
+        noise, seed: Arguments `share` and `seed` of `with_noise`.
         cleaning: Options of `clean`.
 
     Raises:
@@ -123,8 +123,9 @@ def visits_of(
 ) -> list[float]:
     """Return how often a pair of each corpus occurs in an epoch.
 
-    With a temperature T, the share of a corpus of n pairs is proportional to n^(1/T) (Arivazhagan
-    et al. 2019, section 4.2). The largest corpus occurs once, the others more often.
+    With a temperature T above 1, the share of a corpus of n pairs is proportional to n^(1/T)
+    (Arivazhagan et al. 2019, section 4.2): pairs of the largest corpus occur once, pairs of smaller
+    corpora more often.
 
     Args:
         sizes: Number of pairs of each corpus.
@@ -137,7 +138,7 @@ def visits_of(
 
 
 def _read(options, folder, size, context, cleaning):
-    """Return the texts of a table: one `_Text`, or two with `both_directions`."""
+    """Return the texts of one of the `corpora`: one `_Text`, or two with `both_directions`."""
     languages = options.source_language, options.target_language
     sides = dict(zip(("source_language", "target_language"), languages, strict=True))
 

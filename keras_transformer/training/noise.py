@@ -1,4 +1,4 @@
-"""Noise in training pairs: casing, missing marks, typos, emoji, text to copy, joined pairs."""
+"""Noise in training pairs: casing, marks, typos, emoji, tags, text to copy, joined pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keras_transformer.config import is_number, require
 from keras_transformer.text.tokenizer import checked_pairs
 
 Pairs = list[tuple[str, str]]
-MOST_SENTENCES = 4  # maximum number of pairs that are joined
+MOST_SENTENCES = 4  # maximum number of pairs that are joined to one
 EMOJI = (
     *("😀", "😂", "😊", "😍", "😉", "😎", "😢", "😡", "🤔", "🙏"),
     *("👍", "👋", "🎉", "🔥", "✨", "❤️", "🚀", "☕", "🌞", "🐶"),
@@ -94,7 +94,7 @@ def _with_emoji(source, target, rng, pairs):
 
 
 def _with_copied(source, target, rng, pairs):
-    """Append something that has no translation to both sides, or write it before them."""
+    """Append or prepend the same string, which has no translation, to both sides."""
     text = COPIED[rng.integers(len(COPIED))](rng)
     if rng.random() < 0.3:
         return f"{text}: {source}", f"{text}: {target}"
@@ -102,7 +102,7 @@ def _with_copied(source, target, rng, pairs):
 
 
 def _copied_alone(source, target, rng, pairs):
-    """Return one to three things that have no translation, or some marks, as both sides."""
+    """Return one to three strings without a translation, or punctuation marks, as both sides."""
     if rng.random() < 0.2:
         text = str(rng.choice(MARKS))
     else:

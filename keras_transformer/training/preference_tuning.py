@@ -75,7 +75,7 @@ def train(
         say("the reference is computed")
 
     keras.utils.set_random_seed(run.seed)
-    # Without dropout, so that the first step begins at the reference.
+    # Without dropout, so that training starts at the probabilities of the reference.
     config = dataclasses.replace(start.model.config, dropout=0.0)
     family: Any = type(start.model)
     model = family(config, dtype=run.precision)
@@ -139,7 +139,7 @@ def _length(ids, joined):
 
 
 def _like(start, model):
-    """Return a translator or language model like `start`, with `model` in place of its model."""
+    """Return a copy of the translator or language model `start` with another model."""
     if isinstance(start, CausalLM):
         return CausalLM(model, start.tokenizer, start.template, start.search)
     languages = start.source_language, start.target_language

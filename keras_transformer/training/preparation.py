@@ -1,4 +1,4 @@
-"""Preparation of a training run of a translator: its corpus, tokenizer, sizes, first weights."""
+"""Preparation of a training run of a translator: its text, tokenizer and config."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RunSetup:
         config: Config of the model.
         languages: Codes of the source and the target language; None: unknown, or several.
         search: Default search options of the new translator.
-        directions: Language pairs of a multilingual translator; empty for others.
+        directions: Language pairs of a multilingual translator; empty for one pair.
     """
 
     start: Translator | None
@@ -62,7 +62,9 @@ class RunSetup:
 def read_text(
     options: TranslationRecipe, data_folder: Path | None, files: dict[str, list[Path] | None]
 ) -> tuple[Corpus, Pairs]:
-    """Return the corpus and its cleaned training pairs, with context, noise and terms if asked for.
+    """Return the corpus and its cleaned training pairs.
+
+    The options decide whether the pairs have context, noise or terms.
 
     Args:
         options: Options of the run.
@@ -133,7 +135,7 @@ def prepare_run(
         return RunSetup(None, Transformer, tokenizer, config, languages, search, directions)
     start = Translator.load(start_from, "float32")
     _check_start(options, start.tokenizer, start_from)
-    if corpus.directions:  # each source names its target language
+    if corpus.directions:  # a tag in each source names its target language
         tokenizer = _tokenizer_for(start.tokenizer, corpus.directions.values())
     else:
         languages = start.source_language or languages[0], start.target_language or languages[1]

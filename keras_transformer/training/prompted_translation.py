@@ -1,6 +1,6 @@
-"""Train a language model to translate: parallel text in a prompt, the loss on translations alone.
+"""Train a language model to translate: a prompt holds the source; the translation has the loss.
 
-As in `training.chat_tuning`, several pairs share a row, and none attends to another. Without
+As in `training.chat_tuning`, several pairs share a row; no pair attends to another. Without
 --start-from, a new LLaMA learns to translate from scratch.
 """
 
@@ -73,7 +73,7 @@ def train(
             source and target, each with --train.
         validation_files: Validation text, likewise, whose loss is measured after each epoch.
         test_files: Test text, likewise, whose translations are measured at the end.
-        corpus: grammar, the built-in one, in place of the files.
+        corpus: Name of a built-in corpus, such as grammar, to use instead of files.
         source_language: Code of the language to translate from.
         target_language: Code of the language to translate into.
         prompt: Name of a built-in prompt, or a TOML file.  [default: that of --start-from, else

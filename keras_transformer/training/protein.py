@@ -115,7 +115,7 @@ def _residues(parts):
 
 
 def _batches(run, parts, part, tokenizer, pad_id, masking=None):
-    """Return batches with structures as labels, or with `masking` batches of masked residues.
+    """Return batches whose labels are structures or, if `masking` is given, masked residues.
 
     Only training proteins are truncated, to the `max_length` of the run.
     """

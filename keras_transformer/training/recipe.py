@@ -41,12 +41,12 @@ class TranslationRecipe:
             often.
         source_language: Language code such as "en".
         target_language: Language code such as "de".
-        train_size: Maximum number of training pairs, or of those of each of the `corpora`; of
-            "grammar" and "documents", see `load_corpus`. None: all.
+        train_size: Maximum number of training pairs, or of pairs of each of the `corpora`; None:
+            all. For "grammar" and "documents", see `load_corpus`.
         max_words: Maximum words per side of a training pair; longer pairs are dropped.
         max_length_ratio: Maximum ratio of the word counts of the sides; other pairs are dropped.
         tokenizer: "bpe" or "unigram".
-        vocab_size: Number of pieces, rounded up to a multiple of 8.
+        vocab_size: Maximum number of pieces, rounded up to a multiple of 8.
         shared_vocabulary: Whether both languages share one vocabulary and one token embedding.
         byte_fallback: Whether unknown characters are encoded as bytes, so that nothing is lost.
         lowercase: Whether to fold case.
@@ -60,7 +60,7 @@ class TranslationRecipe:
             ends a document. Each sentence also occurs alone. 0: none.
         model: Fields of `TransformerConfig` other than vocabulary sizes and special ids. A run that
             starts from a translator keeps that model's fields, except for `dropout`, `layer_drop`
-            and `guided_alignment` if given here.
+            and `guided_alignment` if `model` sets them.
         tokens_per_batch: Maximum tokens per side of a batch, padding included.
         num_buckets: Maximum number of batch shapes.
         packed_length: Length of rows that several pairs share, at most `tokens_per_batch`; all
@@ -89,19 +89,20 @@ class TranslationRecipe:
         monitor: "val_loss" or "val_bleu", for early stopping.
         patience: Epochs without a better `monitor` before training stops; None: never.
         bleu_every: Epochs between beam search translations of the validation set; 0: never.
-        checkpoint_every: Batches between two saves of the state inside an epoch; 0: none.
+        checkpoint_every: Batches between saves of the training state inside an epoch; 0: it is
+            saved at the end of each epoch only.
         average_last: Number of last checkpoints whose weights are averaged at the end.
         ema_decay: Decay per update of an exponential moving average of the weights (Polyak and
             Juditsky 1992; Tarvainen and Valpola 2017, equation 1), such as 0.999, in [0, 1); in
             update n it is at most n / (n + 9). The average is saved in place of the mean of the
             last checkpoints; validation during training does not use it. 0: none.
-        beam_size: Beam size of the translations.
-        length_penalty: Length penalty of the translations.
-        protect: Whether the translator copies URLs, addresses, numbers and tags unless told
-            otherwise, see `search.Search`; so does one that starts from such a translator.
+        beam_size: Beam size of the translations whose quality training measures.
+        length_penalty: Length penalty of these translations.
+        protect: Whether the translator copies URLs, addresses, numbers and tags by default, see
+            `search.Search`. A run that starts from such a translator keeps this default.
         seed: Seed of weights, dropout, order and sampling.
         distribution: Arguments of `distribution.distribute`, such as {"data": -1, "model": 2};
-            empty: one device, or one for each process of a run with several.
+            empty: one device; in a run of several processes, one device per process.
     """
 
     corpus: str = "grammar"
@@ -226,7 +227,7 @@ _CHOICES = {
 }
 
 
-# Fields that the tokenizer of a run decides.
+# Fields that are set from the tokenizer and from `shared_vocabulary`.
 _OF_TOKENIZER = [f"model.{name}" for name in ("share_embeddings", "pad_id", "bos_id", "eos_id")]
 _SPELLED = {"None": "none", "True": "true", "False": "false"}
 
@@ -237,9 +238,9 @@ def names() -> list[str]:
 
 
 def settings() -> list[str]:
-    """Return "option=default" of each option of a recipe, except lists and tables.
+    """Return "option=default" of the options of a recipe and of its tables.
 
-    Fields of `model` without a default, and those that the tokenizer decides, are left out.
+    `corpora`, the fields of `model` without a default, and those of `_OF_TOKENIZER` are left out.
     """
     tables = {"model.": TransformerConfig, "distribution.": Distribution}
     return [

@@ -113,7 +113,7 @@ def run_into(
                     signal.signal(other, signal.SIG_IGN)
                 saved = _what_is_saved(folder, values.get("overwrite", False))
                 say(f"stopped by {SIGNALS[number]}; {saved}")
-                gc.collect()  # ends the processes that make batches; the traceback kept them alive
+                gc.collect()  # ends the worker processes of batches, which the traceback referenced
                 raise SystemExit(128 + number)
 
         return run
@@ -155,7 +155,8 @@ def schedule_for(
 
     Args:
         peak: Highest learning rate.
-        warmup_steps: Steps until the peak; in a run of at most so many steps, a tenth of them.
+        warmup_steps: Steps until the peak. A run of `warmup_steps` or fewer steps uses a tenth of
+            its steps.
         total_steps: Steps of the run.
         decay: See `WarmupSchedule`.
 

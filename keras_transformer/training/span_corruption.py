@@ -25,7 +25,7 @@ from keras_transformer.training.task import CountOrZero, TaskRun, task
 from keras_transformer.translate.translator import Translator
 
 SENTINELS = 100
-STEPS = 500  # steps of an epoch
+STEPS = 500  # approximate number of steps per epoch
 
 
 @task(

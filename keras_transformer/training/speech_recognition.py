@@ -47,13 +47,13 @@ LANGUAGE = "en"  # for a multilingual Whisper
     train_size=None,
 )
 def train(run: TaskRun, held_out: str | None = None, words: Count = 1) -> None:
-    """Train on log-mel features of altered clips; save the model with its accuracy.
+    """Train on log-mel features of augmented clips; save the model with its accuracy.
 
     The accuracy is the share of the test clips whose text is right. The official test set is the
     first five clips of each speaker and digit; all its speakers are in the training set, too.
-    --held-out is a harder test. With several words, the times of the words in the test set are
-    measured, too. --start-from takes a trained model or an imported Whisper, whose features it
-    uses.
+    --held-out tests on a speaker that is not in the training set, which is harder. With several
+    words, the times of the words in the test set are measured, too. --start-from takes a trained
+    model or an imported Whisper, whose features it uses.
 
     Args:
         held_out: Speaker for testing only.  [default: the official split]
@@ -83,7 +83,7 @@ def train(run: TaskRun, held_out: str | None = None, words: Count = 1) -> None:
     model.compile(optimizer, loss, metrics=[Perplexity(NO_LABEL)])
     run.fit(model, iter(batches), len(batches))
 
-    # The model was trained without padding to 30 seconds, even if --start-from was with it.
+    # This run trains without padding to 30 seconds, even if the model of --start-from had it.
     hearing = dataclasses.replace(hearing, pads_clips=False)
     transcriber = Transcriber(model, tokenizer, hearing)
     scores = _scores(transcriber, tests, places)
@@ -111,7 +111,7 @@ def _scores(transcriber, tests, places):
 
 
 def _made(words):
-    """Return a tokenizer of letters, and a config whose sizes are set later."""
+    """Return a tokenizer of letters, and a config; `train` replaces the sizes of the config."""
     tokenizer = TextTokenizer.train([*DIGITS, " " * (words > 1)], "characters")
     size, longest = tokenizer.vocab_size, max(map(len, DIGITS)) * words + words - 1
     ids = dict(pad_id=size, bos_id=size + 1, eos_id=tokenizer.id_of("<|endoftext|>"))

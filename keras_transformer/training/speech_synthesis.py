@@ -1,4 +1,4 @@
-"""Train a small model that speaks digits, judge it by a recognizer and save it."""
+"""Train a small model that speaks digits, measure it with a recognizer and save it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The skeleton of the tasks' training flows: the options and the steps that they share.
+"""Options and steps that the training flows of tasks share.
 
 A flow is a function whose arguments are a `TaskRun` and the task's own options. The help of an
 option is its line in the docstring; an argument `train_file` or `text_files` is the option
@@ -50,12 +50,13 @@ REQUIRED = inspect.Parameter.empty
 class TaskRun:
     """A run of a task: its options, and the steps that the tasks share.
 
-    An instance has the options that its task names in `task`.
+    An instance has `output`, `precision`, `seed` and the options that its flow passes to the
+    decorator `task`. Without these, `start_from` and `warmup_steps` are None, and `lora_rank` is 0.
 
     Args:
         output: Folder of the run.
-        start_from: Folder of a saved or imported model to train further. It replaces the tokenizer
-            and the sizes.
+        start_from: Folder of a saved or imported model to train further, with its tokenizer and
+            its sizes.
         lora_rank: Train only products of this rank (LoRA), and save them as an adapter, too; 0:
             train all weights. Needs --start-from.
         data_folder: Folder of the data sets.  [default: KT_DATA, or data]
@@ -75,7 +76,7 @@ class TaskRun:
         weight_decay: Weight decay of AdamW.
         train_size: Train on at most this many examples.
         precision: Keras dtype policy: float32, mixed_bfloat16 or mixed_float16.
-        seed: Seed of all random choices.
+        seed: Seed of weights, dropout, order and sampling.
     """
 
     output: Path
@@ -218,10 +219,10 @@ def evaluated(model: keras.Model, batches: Any) -> dict[str, float]:
 
 
 def task(folder: Callable[[dict[str, Any]], Path] | None = None, **defaults: Any) -> Callable:
-    """Return a decorator that turns a flow into a function for callers and for Typer.
+    """Return a decorator that turns a flow into a function that Python code and Typer can call.
 
-    The function's arguments are those of the flow and the shared ones. `runs.run_into` locks its
-    output folder and handles signals.
+    The function's arguments are the task's own options and the shared options. `runs.run_into`
+    locks its output folder and handles signals.
 
     Args:
         folder: Function from the arguments to `output`, if that is not given.

@@ -77,7 +77,7 @@ def classify(
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(run.optimizer(run.epochs * len(training)), loss, metrics=["accuracy"])
 
-    # All epochs are trained; the best one on the validation set is kept.
+    # All epochs are trained; the weights of the best epoch on the validation set are restored.
     best = dict(monitor="val_accuracy", mode="max", restore_best_weights=True, patience=run.epochs)
     data, stopping = training.dataset(), keras.callbacks.EarlyStopping(**best)
     history = run.fit(model, data, len(training), validation_data=validation, callbacks=[stopping])
@@ -96,7 +96,7 @@ def _labelled(*files: Path) -> tuple[dict[str, Labelled], list[str]]:
         titles, *pairs = read_pairs(path) or [("", "")]
         require(len(pairs) > 0, f"texts below the column names in {path}", 0, "one or more")
         texts, names = zip(*pairs, strict=True)
-        labels = labels or sorted(set(names))  # the first file, the one for training, decides
+        labels = labels or sorted(set(names))  # the labels of the first file, the training file
         require(len(labels) > 1, f"labels in {path}", tuple(labels), "two or more")
         accepted = "column names, without a label"
         require(titles[1] not in labels, f"line 1 of {path}", titles[1], accepted)

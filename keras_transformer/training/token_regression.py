@@ -1,4 +1,4 @@
-"""Train a regressor of words, a small BERT from scratch or a pretrained encoder, and measure it.
+"""Train an encoder, new or pretrained, to predict a number for each word, and measure it.
 
 Each line of a file is a word, a tab and its number, such as a reading time; an empty line ends a
 sentence.
@@ -21,7 +21,7 @@ from keras_transformer.training.token_classification import WORDS, word_encoder
 
 @task(**WORDS | dict(dropout=0.1))
 def train(run: TaskRun, train_file: Path, test_file: Path) -> None:
-    """Train a regressor of words; save it with its tokenizer and its error.
+    """Train a model that predicts a number for each word; save it with its mean squared error.
 
     --start-from takes a run of `--task fill`, or an imported BERT or variant of it (RoBERTa,
     MPNet, ...), DeBERTa or ESM-2.
@@ -65,7 +65,7 @@ def _read(path):
 
 
 def _labels(encoded, numbers):
-    """Return a number for each token: its word's for the first token of a word, else NaN."""
+    """Return a number for each token: that of its word for a word's first token, else NaN."""
     ids, starts = encoded
     row = np.full(len(ids), np.nan, "float32")
     kept = np.less(starts, len(ids))

@@ -33,7 +33,7 @@ from keras_transformer.translate.translator import METRICS
 from keras_transformer.weights import assign_weights, average_weights, weights_of
 from keras_transformer.weights.state import CHECKPOINTS, restore_state
 
-# Files and folders of a run, which --overwrite removes.
+# Files and folders that --overwrite removes.
 OF_A_RUN = (CHECKPOINTS, LOG, "tensorboard", ADAPTER_FOLDER, MODEL, CONFIG, METRICS, MANIFEST)
 # Options that a resumed run may change; a change of any other option makes it a different run.
 NOT_THE_RUN: tuple[str, ...] = ("epochs", "patience", "bleu_every", "average_last", "beam_size")
@@ -78,7 +78,7 @@ def train(
     corpus, pairs = read_text(options, data_folder, files)
     setup = prepare_run(options, corpus, pairs, start_from)
     _agree(team, options, {"training": pairs, "validation": corpus.validation}, setup)
-    spread = Spread()  # one device, all rows
+    spread = Spread()  # without distribution: one device with all rows
     if options.distribution or team.count > 1:
         spread = distribute(**options.distribution)
     batches, validation = _batches(options, corpus, pairs, setup, spread.data)

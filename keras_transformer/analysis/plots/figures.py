@@ -62,7 +62,7 @@ def families_for(text: str) -> list[str]:
 def _characters(path: str) -> frozenset[int]:
     """Return the characters of a font file, as code points.
 
-    There are none for a broken file, or a bitmap font, which matplotlib cannot scale.
+    The set is empty for a broken file, and for a bitmap font, which matplotlib cannot scale.
     """
     from matplotlib.font_manager import get_font
 

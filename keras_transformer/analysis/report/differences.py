@@ -33,7 +33,7 @@ def differences(reference: str, translation: str) -> tuple[Parts, Parts]:
 
 
 def _parts(text, places, shared):
-    """Return the parts of a text; neighbouring words that differ are one part, with their space."""
+    """Return the parts of a text; successive words that differ are one part, spaces included."""
     parts: Parts = []
     at = 0
     for i, (start, end) in enumerate(places):

@@ -30,7 +30,7 @@ from keras_transformer.translate.quality_estimation import (
 from keras_transformer.translate.translator import Translator
 
 BINS = 5  # number of parts by length
-MOST_SHOWN = 60  # attention is drawn only if source and translation have at most 60 words each
+MOST_SHOWN = 60  # a side of more words and special tokens gets no picture of attention
 
 # Words of the translation, words of the source, and attention weights (translation, source).
 Picture = tuple[list[str], list[str], np.ndarray]
@@ -204,8 +204,8 @@ def _part(least, most, chosen, translations, references, bleu):
 def _drawn(translator: Translator, sentence: Sentence) -> Sentence:
     """Return the sentence with its attention as `picture`.
 
-    It is returned unchanged if a text is empty, longer than the model takes, all unknown
-    characters, or longer than `MOST_SHOWN` words.
+    It is returned unchanged if a text is empty, has no token, is longer than the model's
+    `max_length`, or has more than `MOST_SHOWN` words.
     """
     empty = not (sentence.source.strip() and sentence.translation.strip())
     if empty or np.isnan(sentence.confidence):

@@ -17,8 +17,8 @@ from keras_transformer.system.extras import missing
 
 # Forbids scripts and loading anything, even if a text of the report were read as HTML by mistake.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-MOST_APART = 10  # maximum number of shown sentences that are better, or worse, than the baseline's
-LEAST = 0.005  # attention weights below this have no colour
+MOST_APART = 10  # maximum number of sentences shown under "Worse", and under "Better"
+LEAST = 0.005  # cells of attention weights below this have no colour
 WIDTH, HEIGHT = 320, 120  # size of the area of a histogram's bars, in units of the SVG
 ABOVE, BELOW = 16, 34  # heights of the areas for the number of the highest bar, and for labels
 NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}

@@ -1,1 +1,1 @@
-"""Built-in recipes: TOML files with the options of `TranslationRecipe`, one per run."""
+"""Built-in recipes: TOML files with options of `TranslationRecipe`."""
