@@ -59,7 +59,7 @@ def calibrate(
     )
     from keras_transformer.translate.translator import Translator
 
-    read_config(folder, "translator")  # an exported one has no place for the file
+    read_config(folder, "translator")  # an exported translator cannot be calibrated
     translator = Translator.load(folder, precision, source_language, target_language)
     sources, references = read_sides(translator, source, reference)
     limit = dict(tokens_per_batch=tokens_per_batch)

@@ -218,7 +218,7 @@ def _scoring(
 
 
 def _best(rows: Iterable[Row], score: Callable, keep: float, spool: TextIO) -> Iterator[Row]:
-    """Yield all rows; those that no filter dropped get the reason "score", except the best.
+    """Yield all rows; pairs that no filter dropped get the reason "score", except the best.
 
     Rows that a filter dropped are yielded first. The scored ones follow, in their order.
 

@@ -185,7 +185,7 @@ def directed(
     Args:
         folder: Folder of a saved translator.
         source, target: Language codes, used if the folder names no target language, or if the
-            model is multilingual.
+            model is multilingual and `target` is given.
         precision: See `Translator.load`.
     """
     translator = loaded(folder, None, precision=precision)

@@ -306,7 +306,7 @@ def info(
 
 
 def _shortened(value):
-    """Return a value to show; of a long list, such as the names of 1,000 classes, the beginning."""
+    """Return a value to show; a long list, such as the names of 1,000 classes, is cut."""
     if isinstance(value, list) and len(value) > SHOWN:
         return f"{str(value[:SHOWN])[:-1]}, ... ({len(value)} in all)]"
     return value

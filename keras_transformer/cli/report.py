@@ -67,7 +67,7 @@ def report(
     from keras_transformer.translate.translator import Translator
 
     require(output.suffix in (".html", ".htm"), "--output", str(output), "an .html file")
-    read_config(folder, "translator")  # an exported one shows neither tokens nor attention
+    read_config(folder, "translator")  # an exported translator has no attention
     estimator = QualityEstimator.read(folder, **search)
     translator = Translator.load(folder, precision, source_language, target_language)
     if estimator is not None and not estimator.suits(translator):

@@ -228,7 +228,7 @@ def serve(
         pool = serving.Replicas(folders, replicas, names, **loading)
         read = pool.load
     say("loading models")
-    # The server computes the first translations, while it accepts requests.
+    # The server warms the models up later, while it already accepts requests.
     catalogue = read() if pool else serving.Catalogue.load(folders, warm_up=False, **loading)
 
     def load():

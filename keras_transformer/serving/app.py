@@ -43,8 +43,8 @@ def create_app(
     Args:
         load: Function that loads the models, called when the application starts and at SIGHUP.
         settings: Settings of the server; None: the defaults.
-        replicas: Processes that compute batches; `load` must then be their method `load`. None:
-            this process computes.
+        replicas: Processes that compute batches; `load` must then return the result of their method
+            `load`. None: this process computes.
         tracer: Sender of the traces of requests, closed when the application ends; None: no traces.
     """
     settings = settings or Settings()
@@ -118,6 +118,6 @@ def _reload_on_hangup(service, guard):
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    # Not available on Windows, nor where the loop runs outside the main thread.
+    # Signal handlers are not available on Windows, nor where the loop runs outside the main thread.
     with contextlib.suppress(NotImplementedError, AttributeError, RuntimeError, ValueError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, begin)

@@ -60,7 +60,7 @@ class Model:
 
     @property
     def search(self) -> dict[str, Any]:
-        """The options of the search in the folder's `config.json`."""
+        """The search options in the folder's `config.json`; empty if it has no such file."""
         path = self.folder / CONFIG
         return Search.saved(read_json(path), path) if path.is_file() else {}
 
@@ -98,8 +98,8 @@ class Catalogue:
             that the first request does not wait.
 
     Raises:
-        ValueError: If there are no models, or two have the same name, or versions differ in their
-            languages.
+        ValueError: If there are no models, models of different kinds have the same name, or
+            versions of a translator have the same number or differ in their languages.
     """
 
     def __init__(

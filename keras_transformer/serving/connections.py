@@ -1,4 +1,4 @@
-"""Connections of clients: the address to listen on, and limits on their number and idle time."""
+"""Run the server: its socket, HTTPS, and limits on the number and idle time of connections."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ SENT = 131_072
 # Seconds that an idle connection is kept: longer than most clients keep theirs, so that it is not
 # closed just when a client sends a request. Uvicorn's default is 5.
 KEEP_ALIVE = 75
-# Seconds after which a thread that works on a text releases the interpreter's lock, which every
-# operation of the event loop and the model needs. Python's default is 5 ms.
+# Seconds after which a thread releases the interpreter's lock if another thread waits for it. With
+# Python's default, 0.005, threads that work on texts delay the event loop and the model more.
 SWITCH = 0.001
 
 
@@ -163,7 +163,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def tls_files(certificate: Path | None, key: Path | None) -> dict[str, str]:
-    """Return uvicorn's options for HTTPS, or none without a certificate.
+    """Return uvicorn's options for HTTPS; without a certificate, an empty dictionary.
 
     Args:
         certificate: PEM file of the certificates.

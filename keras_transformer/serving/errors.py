@@ -1,4 +1,4 @@
-"""Error answers: LibreTranslate's form, and OpenAI's on the paths of its API."""
+"""Error answers, in the form of LibreTranslate or OpenAI."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def not_allowed(method: str, allowed: Collection[str]) -> HTTPException:
 def error_body(
     scope: Scope, status: int, message: str, param: str | None = None, code: str | None = None
 ) -> dict[str, Any]:
-    """Return the body of an error answer, in the form of the requested API.
+    """Return the body of an error answer.
+
+    It has OpenAI's form for the paths `OPENAI_PATHS` and for errors with a code, else
+    LibreTranslate's.
 
     Args:
         scope: The request's scope.

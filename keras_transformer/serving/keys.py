@@ -98,7 +98,7 @@ class Keys:
     def find(self, given: str) -> Key | None:
         """Return the key that a request sends; None if there is no such key.
 
-        All keys are compared in constant time, so that the time of an answer reveals nothing.
+        All keys are compared in constant time, so the time of an answer reveals no part of a key.
         """
         encoded = given.encode()
         matches = [x for x in self._keys if secrets.compare_digest(x.key.encode(), encoded)]

@@ -70,7 +70,7 @@ async def detect(request: Request) -> list[Detection]:
 
 @router.get("/languages")
 async def languages(request: Request) -> list[LanguageEntry]:
-    """List the languages, each with those into which it is translated (none for a target only)."""
+    """List the languages, each with its target languages; one that is only a target has none."""
     catalogue = request.app.state.service.catalogue
     targets = {code: catalogue.targets(code) for code in catalogue.sources}
     every = sorted({code for codes in targets.values() for code in codes} | set(targets))
@@ -109,7 +109,7 @@ async def translate_a_file(
     result, left = await translate_file(
         name, content, texts_translated, service.readers, service.file_workers
     )
-    if service.is_stopping:  # its URL would end with the process
+    if service.is_stopping:  # files are lost when the process ends
         raise HTTPException(503, "the server is stopping: send the file again", _SOON)
     stem = "".join(filter(str.isprintable, Path(name).stem))[:50]
     kept = f"{stem}.{target}{Path(name).suffix}"

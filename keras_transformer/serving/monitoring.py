@@ -28,7 +28,10 @@ async def health(request: Request) -> dict[str, str]:
 @router.head("/ready", include_in_schema=False)
 @router.get("/ready")
 async def ready(request: Request) -> dict[str, str]:
-    """Return ok if `/health` does, translators are warm, and the server is not stopping."""
+    """Return ok if the server can answer requests now, else 503 with the reason.
+
+    `/health` must be ok, all translators warm, and the server not stopping.
+    """
     service = request.app.state.service
     reason = service.is_broken() or (service.is_stopping and "the server is stopping")
     if reason or service.is_warming():

@@ -214,7 +214,10 @@ class Batcher:
                 self._run(batch, free)
 
     def _wait_for_company(self):
-        """Wait until the batch is full, or its first text has waited for `delay` seconds."""
+        """Wait until the batch is full, or its first text has waited for `delay` seconds.
+
+        Return at once if the first job is a batch of its own, or the queue is closed.
+        """
         while self._waiting and not self._closing and not self._waiting.first().alone:
             left = self._waiting.first().arrived + self.delay - time.monotonic()
             if left <= 0 or self.waiting >= self.tokens_per_batch:

@@ -17,7 +17,7 @@ COMMAND = (
     "from keras_transformer.serving.replica import load, serve; serve(load)",
 )
 Models = list[dict[str, Any]]  # `catalogue.Model.facts` of each model
-# Errors that keep their type in the server; all others become RuntimeError.
+# Errors, and their subclasses, that the server raises as these types; others become RuntimeError.
 _ERRORS = {kind.__name__: kind for kind in (ValueError, ImportError, OSError)}
 
 
@@ -49,6 +49,7 @@ class Replica(Child):
         Raises:
             ChildEndedError: If the process ended.
             ValueError, ImportError, OSError: If they cannot be loaded.
+            RuntimeError: For any other error; the message has the process's traceback.
         """
         self.models = self._found()
 
@@ -110,7 +111,7 @@ def load(
 
     Args:
         specifications: The models, as for `Catalogue.load`.
-        device: The GPU that this process must see; None: it may run without.
+        device: The GPU that this process must see; None: no GPU is required.
         options: Options of `Catalogue.load`.
 
     Raises:

@@ -99,6 +99,7 @@ class Replicas:
         Raises:
             ValueError, ImportError, OSError: If the models cannot be loaded. Replicas that were
                 not replaced yet stay.
+            ChildEndedError, RuntimeError: As in `Replica.load`.
         """
         if self._places:
             for number in range(self.count):
@@ -245,7 +246,8 @@ def _model(facts, ask):
     name, folder = facts["name"], Path(facts["folder"])
     version = Version(*facts["version"])
     pairs = {tuple(codes): names for codes, names in facts["pairs"]}
-    tokenizer = load_tokenizer(folder) if facts["can_attend"] else None  # exported: none here
+    # The server does not need the tokenizer of an exported model.
+    tokenizer = load_tokenizer(folder) if facts["can_attend"] else None
 
     def handler(pair):
         pair_tokenizer = tokenizer and tokenizer.between(*pairs[pair])

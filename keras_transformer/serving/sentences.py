@@ -105,8 +105,8 @@ def _slices(text: str, language: str) -> Iterator[tuple[int, list[str]]]:
         while place < end:
             until = _end_of_slice(text, place, end)
             segments = sentencex.segment(language, text[place:until])
-            # The last segment may continue in the next slice, so it is read again there. A long one
-            # is kept: else it would be read again and again.
+            # The last segment may continue in the next slice, so it is read again there, unless it
+            # is long: it could be read again in every slice.
             half = (until - place) // 2
             if until < end and len(segments) > 1 and len(segments[-1]) <= half:
                 segments.pop()

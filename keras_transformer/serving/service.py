@@ -116,7 +116,7 @@ class Service:
     async def close(self) -> None:
         """Finish the accepted requests, then end the replicas and threads.
 
-        If all replicas have ended, wait for requests at most `settings.timeout` seconds.
+        With replicas, which may all have ended, wait at most `settings.timeout` seconds.
         """
         if self.replicas:
             await asyncio.to_thread(self.batcher.close, self.settings.timeout)

@@ -1,4 +1,4 @@
-"""Threads for work on texts and files, which clients use in turn."""
+"""Clients of the server, and a semaphore and threads that they use in turn."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ current: contextvars.ContextVar[Client | None] = contextvars.ContextVar("client"
 
 
 class Turns:
-    """A semaphore whose free places go to the waiting clients in turn.
+    """A semaphore that waiting clients acquire in turn.
 
     Args:
         places: Maximum number of tasks that hold it at once.
@@ -65,7 +65,7 @@ class Turns:
         self._pass_on()
 
     def _pass_on(self):
-        """Give a free place to the client whose turn it is, or count it as free."""
+        """Pass the semaphore to the client whose turn it is; if no request waits, release it."""
         for client, places in list(self._waiting.items()):
             del self._waiting[client]
             while places:
@@ -78,7 +78,7 @@ class Turns:
 
 
 class Workers:
-    """Threads for work on texts. Clients take turns; work that nobody waits for is interrupted.
+    """Threads for work on texts. Clients take turns; work of a cancelled request is interrupted.
 
     Args:
         name: Name of the threads.
@@ -106,5 +106,5 @@ class Workers:
                 is_left.set()
 
     def close(self) -> None:
-        """End the threads after their current work; cancel what waits for them."""
+        """End the threads after their current calls; cancel calls that have not begun."""
         self._pool.shutdown(wait=False, cancel_futures=True)

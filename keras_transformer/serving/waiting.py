@@ -12,7 +12,7 @@ from keras_transformer.serving import traces, turns
 
 
 class QueueFullError(Exception):
-    """The queue is full; the client should retry later."""
+    """The queue has no room for a request, or the server stops; the client should retry later."""
 
 
 class TooLargeError(Exception):
@@ -23,7 +23,7 @@ class TextJob:
     """The texts of a request, and the results so far.
 
     Args:
-        key: Only jobs of equal keys share a batch.
+        key: Only jobs of equal keys share a batch, and files only with files.
         run: Function that computes the results of texts of this key.
         texts: The texts.
         costs: Number of tokens of each text.

@@ -109,7 +109,7 @@ class Watch:
 
 
 async def _while_awaited(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> bool:
-    """Run an application; if the client disconnects first, cancel it and return False."""
+    """Run an application, return True; if the client disconnects first, cancel it, return False."""
     is_read = asyncio.Event()
 
     async def receive_body() -> Message:
