@@ -364,8 +364,8 @@ def check_types(cls: type, values: dict[str, Any], prefix: str) -> None:
     """Raise ValueError for a value that does not have the type of its dataclass field.
 
     Args:
-        cls: The dataclass. Checked are fields that are numbers, strings or booleans, also those that
-            may be None, and dicts; other fields are not.
+        cls: The dataclass. Fields that are numbers, strings or booleans, or may also be None, and
+            fields that are dicts are checked; others are not.
         values: Values by field name.
         prefix: Text put before the field names in the message.
     """
