@@ -26,8 +26,8 @@ each step would favour hypotheses whose beginning leaves few choices. `Phrases` 
 constraint, for beam search alone: it proposes tokens, and the search keeps beams that have taken
 them.
 
-The loop has fixed shapes, so each search can be compiled, or traced into a SavedModel. Each row
-has its own length limit and stops independently: the other rows of its batch do not change its
+All tensors of the loop can have fixed shapes: a search can be compiled, or traced for export. Each
+row has its own length limit and stops independently: the other rows of its batch do not change its
 result. An iteration of the loop has three phases: `propose` the next tokens, `finish` the
 hypotheses that end, `advance` those that continue. Beam search then decides which rows are `done`.
 """

@@ -79,7 +79,7 @@ class DecoderOnly(VocabularyModel):
         self._project = project
 
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
-        """Return the last hidden states (B, T, D); only for use in a Keras call."""
+        """Compute `hidden`, which runs this as the call of a layer."""
         return _hidden(self.embedding, self.decoder, inputs)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:

@@ -145,7 +145,7 @@ class EncoderDecoder(VocabularyModel):
         self._parts = parts
 
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
-        """Compute `hidden` by the parts; a family may add losses."""
+        """Compute `hidden` with the parts; a family may add losses."""
         return self._parts.forward(inputs)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
