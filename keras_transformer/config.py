@@ -12,7 +12,8 @@ from typing import Any, Self
 from keras_transformer.names import advice, refuse_unknown
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
-# Bits of dense layers by the precision of weights in blocks; token tables and outputs have 8.
+# Precisions that store weights in blocks, and the bits of a weight in a dense layer. Token tables
+# and the output projections of language models always have 8.
 BLOCKS = {"q4": 4, "q8": 8}
 KERNELS = ("elu", "performer")  # kernels of linear attention
 RECURRENCES = ("ssru",)  # sub-layers in place of a decoder's self-attention
@@ -121,7 +122,7 @@ class Config:
             object.__setattr__(self, "window_layers", None)
 
     def has_window(self, layer: int) -> bool:
-        """Return whether a block has the `window`, by `window_layers`."""
+        """Return whether `window_layers` names a block; if it is None, it names all blocks."""
         layers = getattr(self, "window_layers", None)
         return layers is None or layer in layers
 
@@ -346,8 +347,8 @@ def known(cls: type, values: dict[str, Any], what: str) -> dict[str, Any]:
     """Return the values, a dict by field name, if they fit a dataclass; errors call them `what`.
 
     Raises:
-        ValueError: If a name is unknown, a value has another type (see `check_types`), or a field
-            without default is missing.
+        ValueError: If `values` is not a dict, a name is unknown, a value has another type (see
+            `check_types`), or a field without default is missing.
     """
     require(isinstance(values, dict), what, values, "a table of fields")
     check_names(cls, values, what)
@@ -363,8 +364,8 @@ def check_types(cls: type, values: dict[str, Any], prefix: str) -> None:
     """Raise ValueError for a value that does not have the type of its dataclass field.
 
     Args:
-        cls: The dataclass. Numbers, strings, booleans, tables and None are checked; fields of
-            other types are not.
+        cls: The dataclass. Fields that are numbers, strings or booleans, or may also be None, and
+            fields that are dicts are checked; others are not.
         values: Values by field name.
         prefix: Text put before the field names in the message.
     """

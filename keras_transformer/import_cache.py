@@ -28,7 +28,7 @@ def imported(source: str | os.PathLike, report: Callable[[str], None]) -> Path:
     """Return the folder of a checkpoint's import, a saved model; import it if it is not there.
 
     Imports are in `~/.cache/keras_transformer/imported` (or below `XDG_CACHE_HOME`), one for each
-    folder of a checkpoint. If the sizes or times of a checkpoint's files have changed, it is
+    checkpoint. If the sizes or times of a checkpoint's files have changed, it is
     imported again, in place of the earlier import. Other processes wait meanwhile.
 
     Args:

@@ -34,7 +34,7 @@ def token_weights(labels_BT: Any, pad_id: int, sample_weight: Any = None) -> Any
 
 
 def check_labels(labels: Any, shape: Sequence[int | None]) -> None:
-    """Raise ValueError unless the labels have this shape; unknown sizes fit any."""
+    """Raise ValueError unless the labels have this shape; a size None fits any size."""
     pairs = zip(labels.shape, shape, strict=False)
     same = len(labels.shape) == len(shape) and all(x == y or None in (x, y) for x, y in pairs)
     accepted = f"{tuple(shape)}, that of the tokens for which there are predictions"
@@ -151,7 +151,7 @@ class LabelSmoothedCrossentropy(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class MaskedSquaredError(keras.losses.Loss):
-    """Mean squared error of the labelled tokens; the labels of others are NaN.
+    """Mean squared error of the labelled tokens; all other tokens have the label NaN.
 
     Call arguments:
         y_true: Labels (B, T), numbers or NaN.
@@ -194,7 +194,7 @@ def alignment_loss(weights_BTS: Any, alignment_BT: Any, counts_BT: Any) -> Any:
         weights_BTS: Weights of one attention head; rows sum to 1.
         alignment_BT: Index of the source token that each target token translates. A target token
             with an index below 0 adds nothing to the sum.
-        counts_BT: Boolean, whether a target token counts in the mean, as all but padding do.
+        counts_BT: Boolean, True for the target tokens that the mean counts: all but padding.
     """
     indices_BT1 = ops.expand_dims(ops.maximum(alignment_BT, 0), -1)
     weight_BT = ops.cast(ops.take_along_axis(weights_BTS, indices_BT1, axis=-1)[..., 0], "float32")
@@ -210,8 +210,8 @@ def log_probabilities(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
     """Return log p of the labels of each row, (R,), and their number, (R,).
 
     Args:
-        y_true: (R, 1 + T): a reference log-probability, then labels. Labels below 0 (prompts and
-            padding) do not count. Floats hold labels exactly up to 2^24.
+        y_true: (R, 1 + T): the row's log-probability under a reference model, then labels. Labels
+            below 0 (prompts and padding) do not count. Floats hold labels exactly up to 2^24.
         y_pred: Logits (R, T, V).
     """
     labels_RT = ops.cast(y_true[:, 1:], "int32")

@@ -90,6 +90,8 @@ class PreferenceAccuracy(keras.metrics.Metric):
 
     Args:
         kind: `kind` of the loss; or "reward", for scores (2B, 1) of a reward model as `y_pred`.
+
+    `update_state` takes the labels and predictions of the loss; `sample_weight` is not read.
     """
 
     def __init__(self, kind: str = "sigmoid", name: str = "accuracy", **kwargs: Any):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable
 
-# Our names for each foreign name. An error suggests those that the class has, such as one number of
-# layers or two. Names that differ from ours by a letter or two need no entry.
+# Our names for each name in another program. An error suggests only names that the class accepts:
+# `num_layers`, or the numbers of encoder and decoder layers. Names that differ from ours by a
+# letter or two need no entry.
 THEIRS = {
     # KerasHub, and KerasNLP before it
     "intermediate_dim": ("d_ff",),
@@ -83,7 +84,7 @@ THEIRS = {
     # torch.nn
     "nhead": ("num_heads",),
     "dim_feedforward": ("d_ff",),
-    # ours, in another class
+    # names that other classes of ours use
     "num_layers": ("num_encoder_layers", "num_decoder_layers"),
     "num_encoder_layers": ("num_layers",),
     "num_decoder_layers": ("num_layers",),

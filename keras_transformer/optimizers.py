@@ -105,12 +105,12 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 class Adam(keras.optimizers.Adam):
     """Keras's Adam, with each weight updated in one pass over memory where the backend can.
 
-    On PyTorch, and with `state_dtype`, epsilon is added to the bias-corrected root, as in Algorithm
-    1 of Kingma and Ba 2015. Keras's Adam adds it before the correction; with the paper's 1e-9 the
-    difference does not matter. `weight_decay` is not applied to biases and weights of norms, also
-    after the optimizer was saved and loaded. With `use_ema`, the decay of the average is smaller at
-    first, so that the first weights are soon forgotten. Further arguments are those of
-    `keras.optimizers.Adam`.
+    With PyTorch's fused kernel or `state_dtype`, epsilon is added to the bias-corrected root, as in
+    Algorithm 1 of Kingma and Ba 2015. Keras's Adam adds it before the correction; with the paper's
+    1e-9 the difference does not matter. `weight_decay` is not applied to biases and weights of
+    norms, also after the optimizer was saved and loaded. With `use_ema`, the decay of the average
+    is smaller at first, so that the first weights are soon forgotten. Further arguments are those
+    of `keras.optimizers.Adam`.
 
     Args:
         state_dtype: Dtype of the two moments of each weight: None, that of the weight; or
@@ -198,7 +198,7 @@ class Adam(keras.optimizers.Adam):
         self._update([variable], [gradient], [variable], learning_rate)
 
     def _update(self, values: Any, grads: Any, variables: Variables, learning_rate: Any) -> None:
-        """Update weights with the kernel of PyTorch, which takes all in one call, or TensorFlow."""
+        """Update weights with the kernel of PyTorch, for all at once, or TensorFlow, for one."""
         indices = [self._get_variable_index(variable) for variable in variables]
         adam_update(
             values,
@@ -267,7 +267,7 @@ def weigh_batches(optimizer: keras.optimizers.Optimizer) -> None:
             optimizer.build(trainable_variables)
         weight, total = map(ops.convert_to_tensor, optimizer.accumulated_weights)
         new_total = ops.maximum(total + weight, 1e-9)
-        # Until an update, the sums are `steps` times the mean so far: Keras divides by `steps`.
+        # Accumulators hold `steps` times the mean so far: at an update, Keras divides by `steps`.
         for variable in optimizer.variables:
             if variable.name.endswith("gradient_accumulator"):
                 variable.assign(variable * ops.cast(total / new_total, variable.dtype))

@@ -1,4 +1,4 @@
-"""Pretrained models in Hugging Face's layout, loaded as objects for their tasks."""
+"""Pretrained models of other programs, loaded as objects for their tasks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from keras_transformer.translate.ensemble import ensemble
 from keras_transformer.translate.translator import Translator
 
 CONFIG = hugging_face_checkpoint.CONFIG
-NO_LOGIT = -1e4  # a logit with probability 0, in the range of float16
+NO_LOGIT = -1e4  # logit of a token that is never generated; float16 can represent it
 FILES = ["*.json", "*.safetensors", "*.spm", "*.model", "*.jinja", "merges.txt", "vocab.txt"]
 PICKLED = "pytorch_model*.bin"
 FILES += ["[0-9]*_*/pytorch_model.bin"]  # modules of older folders of sentence-transformers
@@ -59,7 +59,7 @@ FILES += ["[0-9]*_*/pytorch_model.bin"]  # modules of older folders of sentence-
 
 @dataclass(frozen=True)
 class PretrainedModel:
-    """A BERT, a variant of it (`models.BERT`) or another encoder to fine-tune.
+    """An encoder or a classifier of texts, such as a BERT, to fine-tune.
 
     Args:
         model: Model with its `config`; `with_head` of an `EncoderOnly` gives it another head.
@@ -167,7 +167,7 @@ def _loaded(
     prompt: TranslationPrompt | None,
     asked: bool,
 ) -> Any:
-    """Load a model that is not packed, see `load_pretrained`.
+    """Load a model that is neither a GGUF nor a zip file, see `load_pretrained`.
 
     Args:
         source, precision: See `load_pretrained`.
@@ -368,7 +368,7 @@ def _usual_languages(folder: Path, tokenizer: Any) -> tuple[str | None, str | No
 
 
 def _fetched(name: str, patterns: list[str]) -> Path:
-    """Return the cache folder of a model on the hub after downloading these files of it."""
+    """Download the files of a model on the hub that match `patterns`; return their folder."""
     try:
         import huggingface_hub
         from huggingface_hub import errors

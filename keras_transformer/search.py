@@ -124,7 +124,7 @@ class SearchOptions:
 
     @classmethod
     def names(cls, draws: bool | None = None) -> list[str]:
-        """Return the names of the options for callers: all, or those with this value of `draws`."""
+        """Return the options that callers may set, by name; unless None, `draws` selects some."""
         fields = [x for x in dataclasses.fields(cls) if not x.metadata.get("of_model")]
         return [x.name for x in fields if draws is None or x.metadata.get("draws", False) == draws]
 
@@ -142,12 +142,12 @@ class SearchOptions:
         defaults: Mapping[str, Any] | None = None,
         **others: Any,
     ) -> Self:
-        """Return the options that a caller gives by name.
+        """Return the options of a search, from a caller's and those of the model's folder.
 
         Args:
-            given: Options of the caller.
+            given: Options of the caller, by name.
             accepted: Names that the caller may give.
-            defaults: Options of the model's folder, used where the caller gives none.
+            defaults: Options of the model's folder; None: no options. See `merged`.
             others: Further options, whose names need not be in `accepted`.
 
         Raises:
@@ -160,7 +160,11 @@ class SearchOptions:
 
     @classmethod
     def saved(cls, config: Mapping[str, Any], path: Any) -> dict[str, Any]:
-        """Return the options in "search" of a folder's `config.json`, which is at `path`.
+        """Return the options in "search" of a folder's `config.json`; {} if there is no "search".
+
+        Args:
+            config: The content of the file.
+            path: Path of the file, for errors.
 
         Raises:
             ValueError: If it is not an object of such options, or a value is out of its range.
@@ -305,7 +309,8 @@ _INSTEAD = {
 def merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a folder with those of a caller, which take precedence.
 
-    An option of the caller also removes those that it replaces; `beam_size` only if above 1.
+    An option of the caller also removes the folder's options that it replaces (`_INSTEAD`):
+    `beam_size` only if above 1, the others only if neither None nor 0.
     """
     replacing = [x for x in _INSTEAD if given.get(x) and (x != "beam_size" or given[x] > 1)]
     gone = {y for x in replacing for y in _INSTEAD[x]}

@@ -19,14 +19,15 @@ Three words for indices:
 
 A constraint decides at each step which tokens may follow, from a state of its own. It is an object
 with `allowed(state, vocab_size) -> boolean (..., V)` and `advance(state, token_ids) -> state`. All
-tensors of the state have the rows, or rows and beams, as first axes, and at most three. Tokens that
-are not allowed are never taken; log-probabilities stay those of the whole vocabulary, so the
-search ranks the allowed hypotheses as the model does. Renormalizing at each step would favour
-hypotheses whose beginning leaves few choices. `Phrases` is another kind of constraint, for beam
-search alone: it proposes tokens, and the search keeps beams that have taken them.
+tensors of the state have the rows, or rows and beams, as first axes, and at most three axes in all.
+Tokens that are not allowed are taken only if they are forced. Log-probabilities stay those of the
+whole vocabulary, so the search ranks the allowed hypotheses as the model does. Renormalizing at
+each step would favour hypotheses whose beginning leaves few choices. `Phrases` is another kind of
+constraint, for beam search alone: it proposes tokens, and the search keeps beams that have taken
+them.
 
-The loop has fixed shapes, so each search can be compiled, or traced into a SavedModel. Each row
-has its own length limit and stops independently: the other rows of its batch do not change its
+All tensors of the loop can have fixed shapes: a search can be compiled, or traced for export. Each
+row has its own length limit and stops independently: the other rows of its batch do not change its
 result. An iteration of the loop has three phases: `propose` the next tokens, `finish` the
 hypotheses that end, `advance` those that continue. Beam search then decides which rows are `done`.
 """

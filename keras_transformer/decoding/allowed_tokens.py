@@ -51,6 +51,6 @@ def allowed_ids(
 
 
 def places_of(ids_BP: Any, allowed_BA: Any) -> Any:
-    """Return the index (B, P), int32, of each id in its row's list of allowed ids."""
+    """Return the index (B, P), int32, of each id in its row's list of allowed ids; 0 if absent."""
     same_BPA = ops.equal(ops.expand_dims(ids_BP, 2), ops.expand_dims(allowed_BA, 1))
     return ops.cast(ops.argmax(ops.cast(same_BPA, "int32"), axis=-1), "int32")

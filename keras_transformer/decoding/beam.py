@@ -30,9 +30,9 @@ def beam_search(
 
     Args:
         step: Takes token ids (B, K), the state, the position of these tokens and the ancestors
-            (B, K, M) of the beams; returns logits (B, K, V) and the state. M is the number of all
-            positions. The ancestors hold a hypothesis's slot at each position up to this one, then
-            -1.
+            (B, K, M) of the beams, None if K is 1; returns logits (B, K, V) and the state. M is the
+            number of all positions. The ancestors hold a hypothesis's slot at each position up to
+            this one, then -1.
         search: Options of the search; K is `beam_size`. A score is the sum of log-probabilities
             divided by ((5 + |Y|) / 6)^alpha, with `length_penalty` as alpha. If `num_hypotheses`
             is set, a row ends as soon as that many hypotheses score higher than any unfinished one
@@ -132,7 +132,7 @@ class _Candidates:
 
 @dataclass(frozen=True)
 class _Beams:
-    """One turn of beam search: `propose`, `finish`, `advance`, then `done`.
+    """One iteration of beam search: `propose`, `finish`, `advance`, then `done`.
 
     `wanted` is the number of hypotheses that a row must finish: `num_hypotheses`, or `beam_size`.
     """
@@ -143,7 +143,7 @@ class _Beams:
     wanted: int
 
     def extend(self, i, index, logits_BKV, done_B, results, alive):
-        """Extend the beams by token i, whose logits these are: one turn of the loop."""
+        """Extend the beams by token i, to which `logits_BKV` belong: one iteration of the loop."""
         candidates = self.propose(i, logits_BKV, alive)
         if self.shrinks:
             candidates = self.shrink(candidates, results)
@@ -157,7 +157,7 @@ class _Beams:
         return self.rules.search.scoring == "marian"
 
     def shrink(self, candidates, results):
-        """Return the candidates; all but the best, as many as slots are left, are impossible."""
+        """Keep only as many candidates as a row has free slots; make all others impossible."""
         is_taken_BK = quick.cast(results["scores_BK"] > IMPOSSIBLE / 2, "int32")
         left_B1 = self.beam_size - quick.expand_dims(quick.sum(is_taken_BK, axis=1), 1)
         places_C = quick.arange(quick.shape(candidates.total_BC)[1], dtype="int32")

@@ -66,7 +66,7 @@ def greedy_loop(
         prefix_BP: Tokens that each row must start with, padded with `pad_id`, P at most L; None:
             no prefix.
         choose: `choose(log_probs_BV, uniform_B) -> token ids (B,)`; None: argmax.
-        uniforms_BL: Random numbers for `choose`, one per row and token.
+        uniforms_BL: Random numbers in [0, 1) for `choose`, one per row and token; None without it.
         past_BP: Tokens that precede the search, padded with -1. They count for the repetition
             penalty and `no_repeat_ngram_size`. None: no such tokens.
         constraint: Constraint as described in `keras_transformer.decoding`. It must always allow
@@ -106,14 +106,14 @@ def greedy_loop(
 
 @dataclass(frozen=True)
 class _Greedy:
-    """One turn of greedy search or sampling: `propose`, `finish`, `advance`."""
+    """One iteration of greedy search or sampling: `propose`, `finish`, `advance`."""
 
     rules: Rules
     vocab_size: int
     choose: Callable | None
 
     def extend(self, i, logits_BV, done_B, results, alive):
-        """Extend each row by token i, whose logits these are: one turn of the loop."""
+        """Extend each row by token i, to which `logits_BV` belong: one iteration of the loop."""
         chosen_B, value_B = self.propose(i, logits_BV, results, alive)
         chosen_B = quick.where(done_B, self.rules.pad_id, chosen_B)
         is_last_B = self.rules.is_last(at(alive["forced_BL"], i))
@@ -160,7 +160,7 @@ class _Greedy:
         return allowed_BV
 
     def finish(self, i, chosen_B, value_B, done_B, results):
-        """Write the tokens and add their values; return which rows have ended."""
+        """Return which rows have ended, and the results with the tokens and log-probabilities."""
         results = {
             "ids_BL": put(results["ids_BL"], chosen_B, i),
             "total_B": results["total_B"] + quick.where(done_B, 0.0, value_B),
@@ -169,7 +169,7 @@ class _Greedy:
         return done_B | self.rules.is_end(chosen_B), results
 
     def advance(self, chosen_B, alive):
-        """Return `alive` for the next turn, with the chosen tokens."""
+        """Return the state of the loop, `alive`, for the next iteration."""
         alive = {**alive, "token_B1": chosen_B[:, None]}
         if self.rules.constraint is not None:
             alive["constraint"] = self.rules.constraint.advance(alive["constraint"], chosen_B)

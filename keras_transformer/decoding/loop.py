@@ -25,7 +25,7 @@ def whole_search(begin: Callable[..., SearchLoop]) -> Callable[..., tuple[Any, A
 
 @dataclass(frozen=True)
 class SearchLoop:
-    """A search in three parts: its state before the loop, a turn of the loop, and its result.
+    """A search in three parts: state before the loop, one iteration of the loop, and result.
 
     Args:
         first: State before the loop: which rows are done, the results so far, and what only the

@@ -138,11 +138,11 @@ class Rules:
         return quick.where(prefix_BL == self.pad_id, forced_BL, prefix_BL)
 
     def is_early(self, forced: Any) -> Any:
-        """Return where a text must not end yet, by the codes of `Rules.forced`."""
+        """Return which rows must not end yet, by the codes of `Rules.forced`."""
         return (forced == NOT_EOS) | (forced == LAST_NOT_EOS)
 
     def is_last(self, forced: Any) -> Any:
-        """Return where a text ends with any token, by the codes of `Rules.forced`."""
+        """Return which rows end at this token, whatever it is, by the codes of `Rules.forced`."""
         return forced <= LAST
 
     def history(self, logits_BV: Any, past_BP: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Random choice of the next token: temperature, top-k and nucleus sampling."""
+"""Random choice of the next token: temperature, and top-k, nucleus, min-p, epsilon sampling."""
 
 from __future__ import annotations
 

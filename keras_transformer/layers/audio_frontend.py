@@ -97,7 +97,7 @@ class FramePrenet(Layer):
 
     Args:
         d_model: D.
-        max_length: Maximum number of frames.
+        max_length: Maximum number of positions T.
         hidden: Width of the two hidden layers.
         dropout: Dropout rate in [0, 1) in training.
 

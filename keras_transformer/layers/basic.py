@@ -56,7 +56,7 @@ class Dense(WithBlocks, WithRemainder, DirectCalls, keras.layers.Dense):
         return x if self.activation is None else self.activation(x)
 
     def outputs(self, ids: Any) -> Any:
-        """Return the kernel's columns (..., D) of the outputs `ids` (...); int8 becomes floats."""
+        """Return the kernel's columns (..., D) for the outputs `ids` (...), as floats."""
         if self.bits:
             return self.float_rows(ids, self.compute_dtype)
         columns = ops.take(ops.transpose(self.kernel), ids, axis=0)

@@ -2,8 +2,9 @@
 
 A layer takes them as keyword arguments and keeps them in `options`. A stack passes all of them to
 its blocks, and a block passes to each sub-layer those that the sub-layer's class declares. The
-paper's model sets six, the first of each class: `d_ff`, `activation`; `norm_first`, `dropout`,
-`epsilon`; `num_heads`. The others are for later models and keep their defaults there.
+paper's model sets six, the first fields of each class: `d_ff`, `activation`; `norm_first`,
+`dropout`, `epsilon`; `num_heads`. It leaves the others, which are for later models, at their
+defaults.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class AttentionOptions(Options):
             soft_cap * tanh(products / soft_cap) (Gemma 2); None: no limit.
         kernel: Linear attention, "elu" (Katharopoulos et al. 2020) or "performer" (Choromanski et
             al. 2021), see `layers.linear_attention`; None: softmax.
-        window: Limits attention to this many nearby positions, including the query's own (Beltagy
+        window: Limits attention to keys less than this many positions away from the query (Beltagy
             et al. 2020, section 3.1; Mistral); None: no limit. With a window and without an
             attention bias, time and memory are linear in the length of a long input.
         global_tokens: Number of leading positions that attend to all positions, and that all

@@ -29,7 +29,7 @@ from keras_transformer.config import BLOCKS
 
 _AT_ONCE = 1 << 20  # weights that are rounded at a time
 _NEAR = 1e-3  # largest difference from a whole number of steps in an evenly spaced block
-_SAMPLE = 64  # blocks that are examined first; if none is evenly spaced, no block is
+_SAMPLE = 64  # blocks to examine first; if none is evenly spaced, the others are not examined
 
 
 class _Mode(threading.local):

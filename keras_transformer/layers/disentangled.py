@@ -136,7 +136,8 @@ class DisentangledEncoder(Encoder):
         d_ff: Width inside the feed-forward.
         num_buckets, max_distance: See `relative_rows`.
         convolution: Width in tokens, odd, of a convolution over the stack's input. Its output is
-            added to the first block's output, and the sum is normalized (DeBERTa-v2). 0: none.
+            added to the first block's output, and the sum is normalized (DeBERTa-v2). 0: no
+            convolution.
         options: Other arguments of `Encoder`, except those in `OTHERS`.
 
     Call arguments:

@@ -34,7 +34,7 @@ _KERAS_KEYWORDS = ("name", "dtype", "trainable", "autocast", "activity_regulariz
 class _Outer(threading.local):
     """State of a thread: the dtype of the running layer, and what `skip_init` sets."""
 
-    dtype: str | None = None  # compute dtype of the running layer of this package; None: none runs
+    dtype: str | None = None  # compute dtype of the running layer; None: no layer runs
     initializes: bool = True  # whether new weights get their initial values
     room: float = math.inf  # elements that new weights and tables may still allocate
 

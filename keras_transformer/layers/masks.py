@@ -1,4 +1,4 @@
-"""Boolean masks, True = attend, that broadcast to (B, N, T, S); positions in packed rows."""
+"""Boolean masks, True = attend, that broadcast to (B, N, T, S); positions in segments."""
 
 from __future__ import annotations
 

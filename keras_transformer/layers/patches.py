@@ -67,7 +67,7 @@ class PatchEmbedding(Layer):
         self.accepted = (*self.image_size, images_shape[-1])
         self.patches.build((None, *self.accepted))
         height, width = (side // self.patch_size for side in self.image_size)
-        # On the scale of the projected patches. With the usual 0.02, attention is slow to learn to
+        # 0.2 is the scale of the projected patches. With the usual 0.02, attention learns slowly to
         # tell positions apart: accuracy after 250 steps on MNIST is 80 %, with 0.2 it is 88 %.
         initial = initializer(keras.initializers.TruncatedNormal(stddev=0.2))
         self.class_token = self.add_weight((1, self.d_model), initial, name="class_token")

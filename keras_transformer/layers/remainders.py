@@ -49,7 +49,7 @@ class WithRemainder:
         config: Any = None,
         remainder: bool = False,
     ) -> None:
-        """Quantize the layer; `keras.layers.Dense` refuses subclasses of itself by default.
+        """Quantize the layer without Keras's type check, which refuses subclasses of `Dense`.
 
         Args:
             mode: See `keras.layers.Layer.quantize`.

@@ -34,7 +34,7 @@ class SSRU(Layer):
             position that may not attend to the previous one, such as the first of a text in a
             packed row, the state is reset to 0. Ignored with a cache.
         cache: The cache that an earlier call returned, with a state for each of the T positions,
-            (B, T, D): they are the beams of one position.
+            (B, T, D): they are the beams of one position. None: no cache.
 
     Returns:
         The output (B, T, D) and the cache `{"state"}`: (B, D), or (B, T, D) with a cache; float32.

@@ -66,9 +66,9 @@ class TokenTable(WithBlocks, WithRemainder, keras.layers.ReversibleEmbedding):
 def token_table(vocab_size: int, d_model: int, policy: Any) -> TokenTable:
     """Return a new table (V, D) for a layer of this dtype policy.
 
-    The standard deviation of its initial values is D^-0.5. At first, that of the embeddings, which
-    are multiplied by sqrt(D), and of the logits is then about 1. The table has the variable dtype:
-    mixed precision casts its rows.
+    Its initial values have the standard deviation D^-0.5, so embeddings, which are multiplied by
+    sqrt(D), and logits have about 1 at first. The table has the variable dtype: mixed precision
+    casts its rows.
     """
     return TokenTable(
         vocab_size,

@@ -22,7 +22,7 @@ class DeBERTaConfig(EncoderConfig):
     Args:
         num_buckets: Number of vectors of relative positions for each direction, even. Half of
             them belong to one distance each, the others to ranges that grow logarithmically.
-        max_distance: Distance from which on all distances share a vector.
+        max_distance: In each direction, this distance and all longer ones share a vector.
         convolution: Width in tokens, odd, of a convolution of the embeddings that is added to the
             first block's output (DeBERTa-v2); 0: none.
 

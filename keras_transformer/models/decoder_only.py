@@ -79,7 +79,7 @@ class DecoderOnly(VocabularyModel):
         self._project = project
 
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
-        """Return the last hidden states (B, T, D); only for use in a Keras call."""
+        """Compute `hidden`, which runs this as the call of a layer."""
         return _hidden(self.embedding, self.decoder, inputs)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
@@ -153,10 +153,11 @@ class DecoderOnly(VocabularyModel):
         return not (isinstance(shortest, int) and shortest > limit)
 
     def _regimes(self, crosses):
-        """Return the sequence length to compute with, (1, 1) or None, by the name of its caches.
+        """Return a dict from the names of the caches to the `lengths` argument of the decoder.
 
-        If sequences may outgrow the rotary rates of short ones, each step is computed twice from
-        the first token on, with the short and with the long rates, each with its own caches.
+        If a sequence may outgrow the rotary rates of short sequences (`crosses`), each step is
+        computed twice, with the short and with the long rates, and each has its own caches. If not,
+        there is one entry, with the length None.
         """
         limit = self.decoder.length_limit
         if not crosses or limit is None:

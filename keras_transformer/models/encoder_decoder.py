@@ -35,7 +35,7 @@ class Parts:
         target_embedding: Layer from target ids to vectors; it may be `source_embedding`.
         encoder: Stack of encoder blocks.
         decoder: Stack of decoder blocks.
-        output_layer: Layer with the table that makes logits, an embedding or a `Dense`.
+        output_layer: Layer that makes the logits, a `TokenTable` or a `Dense`.
         output_bias: Layer that adds to the logits, or None.
         output_scale: Layer that scales the decoder's output before the projection, or None.
     """
@@ -145,7 +145,7 @@ class EncoderDecoder(VocabularyModel):
         self._parts = parts
 
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
-        """Compute `hidden` by the parts; a family may add losses."""
+        """Compute `hidden` with the parts; a family may add losses."""
         return self._parts.forward(inputs)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
@@ -276,7 +276,7 @@ class EncoderDecoder(VocabularyModel):
             token_ids_BK = quick.maximum(gather(output["ids_BA"], token_ids_BK, axis=1), 0)
         position = index
         if hasattr(index, "dtype"):
-            # A search recorded as a CUDA graph runs further turns after all rows have ended.
+            # A recorded CUDA graph runs on after all rows have ended, past the last position.
             position = minimum(index, self.config.max_length - 1)
         # All beams are at one position: the embedding gets each as a row.
         x = self.target_embedding(quick.reshape(token_ids_BK, (-1, 1)), index=position)

@@ -37,7 +37,7 @@ def assign_matrices(model: keras.Model, value_of: Callable[[str, tuple[int, ...]
 
 
 def narrowed(model: ConfiguredModel, mode: str) -> ConfiguredModel:
-    """Return a copy of a float model whose matrices are in blocks of 4 or 8 bits.
+    """Return a copy of a float model, with dense layers and token tables in 4- or 8-bit blocks.
 
     Args:
         model: A model without quantization.

@@ -179,7 +179,7 @@ class Embedding:
         return min(pooled, self.dimension or pooled)
 
     def __call__(self, x_BD: Any) -> Any:
-        """Return the final vectors of texts, for their pooled vectors (B, D); all in float32."""
+        """Return the final vectors of texts from their pooled vectors (B, D), float32."""
         for step in self.steps:
             x_BD = step(x_BD)
         return x_BD[:, : self.dimension] if self.dimension else x_BD

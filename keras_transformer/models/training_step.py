@@ -59,9 +59,9 @@ class VocabularyModel(ConfiguredModel):
     `LabelSmoothedCrossentropy` and each metric a `Perplexity`, the steps of `fit` and `evaluate`
     compute the loss from the last hidden states and the table that projects them
     (`loss_and_likelihood`), with as few copies of the logits as the backend can. The loss is the
-    same. With any other loss or metric, with weighted metrics or loss weights, in a portable step,
-    or if the output layer has LoRA, a bias or a cap or is quantized, the steps compute logits. So
-    does a call of the model.
+    same. With any other loss or metric, with weighted metrics or loss weights, in a portable step
+    (`backend.is_portable`), or if the output layer has LoRA, a bias or a cap or is quantized, the
+    steps compute logits. So does a call of the model.
 
     A subclass defines `compute_hidden(inputs)`, which returns (B, T, D), and sets `output_layer`,
     the `ReversibleEmbedding` or `Dense` that projects these to logits, or None; `output_bias` is a

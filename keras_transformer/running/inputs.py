@@ -88,6 +88,8 @@ class Request:
 def require_match(tokenizer: Tokenizer, config: Any) -> None:
     """Raise ValueError if vocabulary sizes or special ids of a tokenizer and a model differ.
 
+    If the model has several EOS ids, the tokenizer's must be one of them.
+
     Args:
         tokenizer: The tokenizer.
         config: The config of the model.

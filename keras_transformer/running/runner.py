@@ -48,7 +48,7 @@ class Runner:
 
         Args:
             model: Model whose variables the function reads.
-            key: Distinguishes the function from others of this model.
+            key: Distinguishes the function from all others of this runner.
             make: Makes the function; called if the key is new.
             arguments: Arrays, numbers, None and trees of these.
             donates, varying: Indices of arguments, see `backend.compiled`.
@@ -68,7 +68,7 @@ class Runner:
         """
 
         def make() -> Callable:
-            # Not recorded with a constraint or a shortlist, which may read more than arguments.
+            # No CUDA graph with a constraint or a shortlist: these may read more than arguments.
             plain = RECORDS_SEARCHES and all(x is None for x in arguments[4:])
             return recorded_search(begin, lambda: model.variables) if plain else whole_search(begin)
 

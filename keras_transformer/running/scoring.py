@@ -43,7 +43,7 @@ def score_pairs(
     same_number(source_ids, target_ids)
 
     def make() -> Callable:
-        # One function serves all languages: their forced tokens at the start are equally many.
+        # One function serves all languages: each has the same number of forced first tokens.
         return score_function(model, len(tokenizer.target_frame.before))
 
     scores = np.zeros(len(source_ids))

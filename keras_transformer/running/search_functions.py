@@ -47,7 +47,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
     beam_size = 1 if search.temperature is not None else search.beam_size
     special_ids = tuple(dict.fromkeys((config.pad_id, config.bos_id, *config.eos_ids)))
     suppressed = search.suppress_tokens, search.begin_suppress_tokens
-    # With a shortlist, ids that the search names have the same places in all rows.
+    # With a shortlist, ids that the search names have the same indices in all rows' lists.
     placed_ids = tuple(x for x in dict.fromkeys(sum(suppressed, ())) if x not in special_ids)
 
     def begin(source, max_lengths, prefix=None, uniforms=None, constraint_state=None, *shortlist):
@@ -62,7 +62,7 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
         first_ids = quick.full((rows, 1), config.bos_id, dtype="int32")
         sizes = dict(first_ids=first_ids, length=length + 1, beam_size=beam_size)
         options = search
-        to_search_id: Callable[[int], int] = int  # the same: without a shortlist, the model's ids
+        to_search_id: Callable[[int], int] = int  # without a shortlist, the model's ids
         if search.shortlist:  # the ids of the search are indices of their row's list
             fixed = dict(special_ids=special_ids, prefix_BP=prefix, placed_ids=placed_ids)
             allowed = allowed_ids(source_ids, *shortlist, **fixed)
@@ -198,14 +198,14 @@ def transcription_function(model: Speech, search: Transcription, room: int, begu
 def next_token(
     search: Generation, logits_BV: Any, seen_BV: Any, uniform_B: Any, forbidden_BV: Any = None
 ) -> Any:
-    """Return the token (B,) that `generation_function` takes if none is forced.
+    """Return the token (B,) that `generation_function` takes if no token is forced.
 
     Args:
         search: Options of the search.
         logits_BV: Logits.
         seen_BV: Boolean, tokens that have occurred, for the repetition penalty.
         uniform_B: Random numbers in [0, 1) for sampling.
-        forbidden_BV: Boolean, tokens that are not taken; None: none.
+        forbidden_BV: Boolean, tokens that are not taken; None: all may be taken.
     """
     logits_BV = ops.cast(logits_BV, "float32")
     if search.repetition_penalty != 1.0:
