@@ -80,9 +80,9 @@ def load_corpus(
 
     - "grammar": sentences that the built-in English-German grammar (`keras_transformer.demo`)
       generates with a fixed seed; 1,000 pairs for validation, and 1,000 in the test set "test".
-      In the training set, some lines hold several sentences, and some sources are lower-case or
-      lack punctuation (`demo.varied`); in the test set "varied", each line has sentences of "test"
-      with such a source.
+      In the training set, some lines hold several sentences, and some sources have changed case or
+      punctuation (`demo.varied`); in the test set "varied", each line has one or more sentences of
+      "test", and each source has such changes.
     - "documents": documents of two or three sentences of this grammar, in which "it" refers to a
       noun of the first sentence (`demo.discourse`); 500 documents for validation, and 500 in the
       test set "test".
