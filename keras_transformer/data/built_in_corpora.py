@@ -49,8 +49,8 @@ class Corpus:
         tests: Test pairs, by the name of the test set.
         visits: Mean number of times that each training pair occurs in an epoch; None: once.
         symbols: Words, such as tags in sources, that must each be one piece of a vocabulary.
-        has_documents: Whether the pairs are in the order of documents, with an empty pair at the
-            end of each.
+        has_documents: Whether the pairs are in the order of documents, and each empty pair ends a
+            document.
         directions: Source and target language of each test set, by its name, if there are several
             language pairs. Then the sources of training and validation begin with a tag of the
             target language. Empty: one language pair.
