@@ -17,7 +17,7 @@ from keras_transformer.data.ragged_file import RaggedFile
 from keras_transformer.data.text_files import iterate_lines
 
 PARTS = ("train", "validation")
-_CHUNK = 1 << 20  # characters that are encoded in one call
+_CHUNK = 1 << 20  # minimum characters of a part of a text file
 _TRAINED_ON = 0.9  # fraction of each file for training; the rest is for validation
 
 

@@ -146,8 +146,8 @@ class PreferenceBatches:
 
         The inputs are `token_ids` (2B, T), or `source_ids` (2B, S) and `target_ids` (2B, T) for an
         encoder-decoder model. `y_true` (2B, 1 + T) float32 has the log-probability of the answer
-        under the reference model in the first column. The other columns are the labels: the ids of the answer, and
-        `NO_LABEL` elsewhere.
+        under the reference model in the first column. The other columns are the labels: the ids of
+        the answer, and `NO_LABEL` elsewhere.
         """
         chosen, S, T = self._epochs.rows(step)
         rows = [(at, side[at]) for at in chosen.tolist() for side in (self._chosen, self._rejected)]

@@ -71,10 +71,10 @@ def iterate_texts(
     language: str | None = None,
     option: str = "--text-field",
 ) -> Iterator[str]:
-    """Yield the texts of a file of any format, one by one.
+    """Yield the texts of a file one by one, in any format of `lines.open_lines`.
 
     Args:
-        path: A file, see `lines.open_lines`.
+        path: The file.
         field, language, option: The field to read, see `formats.field_of`.
 
     Raises:
