@@ -63,7 +63,7 @@ _LATER = (
 
 
 def _defaults(folder):
-    """Return the search options in the `config.json` of a model; empty if it has none."""
+    """Return the search options in a model's `config.json`; an empty dict if there are none."""
     config = Path(folder, "config.json")
     facts = read_json(config) if config.is_file() else {}
     return Search.saved(facts if isinstance(facts, dict) else {}, config)
@@ -116,6 +116,7 @@ def translate_corpus(
     Raises:
         ValueError: If an option is out of range, a line cannot be read (names file and line), the
             model cannot be loaded, or the folder belongs to another job (names what differs).
+        ImportError: If Ray, or the package that reads an input, is not installed.
         OSError: If an input does not exist, or the disk is full; no shard is half-written.
         RuntimeError: If a worker process ends three times in a row before it is ready.
         ShardError: If shards were given up, because of bad input or after three attempts; all
@@ -187,7 +188,7 @@ def score_corpus(
 
     Raises:
         ValueError: See `translate_corpus`; or if parallel files differ in their number of lines.
-        OSError, RuntimeError, ShardError: See `translate_corpus`.
+        ImportError, OSError, RuntimeError, ShardError: See `translate_corpus`.
     """
     corpus = JobOptions.take(options)
     Search.of(options, ())

@@ -43,7 +43,8 @@ def fingerprint(folder: str | os.PathLike) -> str:
     if adapter is not None:
         base = Path(folder, adapter["base"])
         is_saved = any((base / name).is_file() for name in (MODEL, ADAPTER))
-        hashes.append(fingerprint(base) if is_saved else str(base.resolve()))  # Hugging Face's
+        # A base that is not a saved model is a folder in Hugging Face's layout.
+        hashes.append(fingerprint(base) if is_saved else str(base.resolve()))
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 

@@ -74,7 +74,7 @@ def _connect(ray, options, actors):
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     address = options.ray_address or os.environ.get("RAY_ADDRESS")
     resources = {} if address else dict(num_cpus=actors, include_dashboard=False)
-    # The actors of a cluster must use the backend that this process would.
+    # KERAS_BACKEND of this process also applies to the actors, on all machines.
     environment = {x: os.environ[x] for x in ("KERAS_BACKEND",) if x in os.environ}
     ray.init(
         address=address or "local",

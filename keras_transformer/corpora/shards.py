@@ -40,10 +40,10 @@ class Shard:
     """A block of lines of one file, or of two parallel files.
 
     Args:
-        number: Position among all shards of the job.
+        number: Index among all shards of the job, from 0.
         first: Index of its first line in the file, from 0.
         lines: Number of lines.
-        places: (path, fields, offset) for each of the parallel files.
+        places: (path, fields, offset) of the file, or of each of the two parallel files.
     """
 
     number: int
@@ -97,7 +97,7 @@ class ShardReader:
 
 
 def files_of(paths: Sequence[str | os.PathLike] | str | os.PathLike, name: str) -> list[str]:
-    """Return the absolute paths of all files; a folder stands for the files directly in it, sorted.
+    """Return the absolute paths of files; a folder stands for the files directly in it, sorted.
 
     Files of a folder whose names begin with "." or "_" are left out, and so are `.json` files: in
     the output folder of another job, they are notes about the shards.

@@ -23,7 +23,7 @@ from keras_transformer.system.child import serve
 from keras_transformer.system.failures import BAD_INPUT, FULL, in_one_line
 from keras_transformer.translate.translator import Translator
 
-TRIES = 3  # attempts at a shard; a failed attempt ends its process
+TRIES = 3  # maximum attempts at a shard, each by a new process after a failure
 
 
 class Worker:

@@ -50,7 +50,7 @@ def read_tar(path: str | os.PathLike) -> Iterator[tuple[str, bytes]]:
 
 
 def read_zip(path: str | os.PathLike, pattern: str) -> Iterator[tuple[re.Match, bytes]]:
-    """Yield the match and the content of each file in a zip file whose name matches a pattern.
+    """Yield the match and the content of each file in a zip file, if its name matches a pattern.
 
     The files are in the order of their names.
 

@@ -22,8 +22,8 @@ from keras_transformer.system.files import replacing
 MOST_HERTZ = 1_000_000  # maximum sample rate
 MOST_TAPS = 2_000_000  # maximum number of filter taps in `resample`, 8 bytes each
 # Programs that write a WAV file to a pipe do not know its size: ffmpeg writes 2^32 - 1 into the
-# header, SoX slightly less than 2^31 (a multiple of the frame), GStreamer 0. A size from here on
-# counts as unknown, and so does 0 if the size of the whole file is unknown, too.
+# header, SoX slightly less than 2^31 (a multiple of the frame), GStreamer 0. Sizes of at least
+# UNKNOWN_SIZE bytes count as unknown; so does 0 if the file's size in the header is 0 or unknown.
 UNKNOWN_SIZE = 0x7FFF0000
 
 
@@ -38,12 +38,12 @@ def read_wav(
         sample_rate: Rate in Hz to resample to; None keeps the rate of the file.
 
     Returns:
-        Samples (N,) float32 in [-1, 1), slightly beyond after resampling; and their rate in Hz.
+        Samples (N,) float32 in [-1, 1), which resampling can exceed slightly; and their rate in Hz.
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If the file is not a 16-bit PCM WAV file, is truncated, or cannot be resampled
-            to this rate, see `resample`.
+        ValueError: If the file is not a 16-bit PCM WAV file, is truncated, has a rate above
+            `MOST_HERTZ`, or cannot be resampled to `sample_rate`, see `resample`.
     """
     name = os.fspath(file) if isinstance(file, str | os.PathLike) else "the file"
     with (

@@ -23,7 +23,8 @@ class Buckets:
         source, target: Number of tokens of each source (N,), and of each target (N,).
         tokens_per_batch: Maximum cells per side of a batch.
         num_buckets: Maximum number of buckets.
-        max_length: Maximum length. Lengths are rounded up to a multiple of 4, but not beyond this.
+        max_length: Maximum length. Lengths are rounded up to a multiple of 4, or to `max_length` if
+            the multiple is larger.
 
     Attributes:
         shapes: Batch shape (rows, S, T) of each bucket, the shortest first.
@@ -88,7 +89,7 @@ class Buckets:
 
 
 def batched(count: Any, longest: Any, tokens_per_batch: int) -> tuple[Any, Any]:
-    """Return the minimum number of batches for `count` rows, and the rows of an evenly filled one.
+    """Return the minimum number of batches for `count` rows, and the rows of each if equal.
 
     Args:
         count: Number of rows, or an array of numbers.

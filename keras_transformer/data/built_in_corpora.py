@@ -49,8 +49,8 @@ class Corpus:
         tests: Test pairs, by the name of the test set.
         visits: Mean number of times that each training pair occurs in an epoch; None: once.
         symbols: Words, such as tags in sources, that must each be one piece of a vocabulary.
-        has_documents: Whether the pairs are in the order of documents, with an empty pair at the
-            end of each.
+        has_documents: Whether the pairs are in the order of documents, and each empty pair ends a
+            document.
         directions: Source and target language of each test set, by its name, if there are several
             language pairs. Then the sources of training and validation begin with a tag of the
             target language. Empty: one language pair.
@@ -80,9 +80,9 @@ def load_corpus(
 
     - "grammar": sentences that the built-in English-German grammar (`keras_transformer.demo`)
       generates with a fixed seed; 1,000 pairs for validation, and 1,000 in the test set "test".
-      In the training set, some lines hold several sentences, and some sources are lower-case or
-      lack punctuation (`demo.varied`); in the test set "varied", each line has sentences of "test"
-      with such a source.
+      In the training set, some lines hold several sentences, and some sources have changed case or
+      punctuation (`demo.varied`); in the test set "varied", each line has one or more sentences of
+      "test", and each source has such changes.
     - "documents": documents of two or three sentences of this grammar, in which "it" refers to a
       noun of the first sentence (`demo.discourse`); 500 documents for validation, and 500 in the
       test set "test".

@@ -58,10 +58,10 @@ def _share_of_letters(text: str) -> float:
 
 
 def other_numbers(source: str, target: str) -> str | None:
-    """Drop pairs whose sides have less than half of their numbers in common.
+    """Drop pairs whose sides share less than half of the numbers of the side with more numbers.
 
-    Only numbers from `LEAST_NUMBER` on count. Half is that of the side with more such numbers.
-    Separators of thousands ("1,000", "1.000", "1 000") and the script of the digits may differ.
+    Only numbers of at least `LEAST_NUMBER` count. Separators of thousands ("1,000", "1.000",
+    "1 000") and the script of the digits may differ.
     """
     numbers, others = _numbers(source), _numbers(target)
     common, most = (numbers & others).total(), max(numbers.total(), others.total())
@@ -89,7 +89,7 @@ def _end(text: str) -> bool | None:
     return True if last in tuple("?？؟") else False if last in (".", "!") else None
 
 
-# The filters by the reason that they return.
+# The filters of `keras-transformer clean`, by the reason that they return.
 CHARACTER_FILTERS: dict[str, Callable[[str, str], str | None]] = {
     "encoding": broken_encoding,
     "letters": few_letters,

@@ -102,8 +102,8 @@ class LengthFilter:
 class DuplicateFilter:
     """A filter that drops pairs that were passed to it earlier.
 
-    It stores a hash of 16 bytes of each pair that it keeps, in about 100 bytes of memory. After
-    other filters, it gets and stores fewer pairs.
+    It stores a hash of 16 bytes of each pair that it keeps, in about 100 bytes of memory. Put it
+    after other filters, so that it stores fewer pairs.
 
     Call arguments:
         source, target: The texts of a pair.

@@ -138,13 +138,13 @@ def _masked(messages, first, tokenizer, template):
 
 
 def _end_of_turn(ids, rest, added):
-    """Return the index after the first special token that follows a reply; else the number of ids.
+    """Return the index after the first added token that follows a reply; else the number of ids.
 
     Args:
         ids: Ids of a chat up to a reply and the text after it.
         rest: Ids of the text after the reply alone. They need not be the last of `ids`, because
-            tokens may merge at the boundary; but `ids` ends with as many special tokens.
-        added: Ids of special tokens.
+            tokens may merge at the boundary; but `ids` ends with as many added tokens.
+        added: Ids of special tokens and other added tokens.
     """
     count = sum(token in added for token in rest)
     places = [i for i, token in enumerate(ids) if token in added]

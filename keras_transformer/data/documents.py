@@ -17,7 +17,7 @@ from keras_transformer.data.ragged_file import RaggedFile
 from keras_transformer.data.text_files import iterate_lines
 
 PARTS = ("train", "validation")
-_CHUNK = 1 << 20  # characters that are encoded in one call
+_CHUNK = 1 << 20  # minimum characters of a part of a text file
 _TRAINED_ON = 0.9  # fraction of each file for training; the rest is for validation
 
 
@@ -58,7 +58,8 @@ def read_sentences(path: str | Path) -> list[list[str]]:
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If the file has no text, is not UTF-8, or its suffix is that of another format.
+        ValueError: If the file has no text, is not UTF-8, or `formats.require_lines` refuses its
+            suffix.
     """
     require_lines(path, "text")
     documents: list[list[str]] = [[]]
@@ -76,15 +77,15 @@ def read_documents(path: str | Path) -> Iterator[tuple[bool, str]]:
     """Yield the text of a file in parts, as pairs: whether a document begins here, and the part.
 
     Args:
-        path: JSON lines (`.jsonl`) with one document per line, an object with a "text", or a
-            string; Parquet with a column "text"; or a text file, which is one document, in parts
-            of about a million characters. Empty documents are skipped. All but Parquet may be
-            compressed (`.gz`, `.zst`).
+        path: JSON lines (`.jsonl`, `.ndjson`, `.json`) with one document per line, an object with a
+            "text", or a string; Parquet with a column "text"; or a text file, which is one
+            document, in parts of about a million characters. Empty documents are skipped. All but
+            Parquet may be compressed (`.gz`, `.zst`).
 
     Raises:
         FileNotFoundError: If the file does not exist.
         ValueError: If a line or row has no text or is not UTF-8 (the message names it), or the
-            suffix is that of another format.
+            suffix is that of another format (TSV is read as text).
         ImportError: If the package that reads Parquet or `.zst` is not installed.
     """
     suffix = suffix_of(path)
@@ -123,14 +124,15 @@ def encode_documents(
     """Encode all documents of some files, split into training and validation data on disk.
 
     The last tenth of each file's characters is for validation; a document that spans this boundary
-    is divided. Only one part of a file (see `read_documents`) and the lengths of the documents are
-    in memory at a time.
+    is divided. Memory holds one text that `read_documents` yields (8,192 rows of Parquet), and the
+    lengths of the documents.
 
     Args:
         paths: Files of text, see `read_documents`.
         tokenizer: The tokenizer. Each document begins with the special tokens that it adds to a
             text, such as BOS.
-        separator: Id at the end of each document, except the last one of each part.
+        separator: Id at the end of each document, except the last training document and the last
+            validation document.
         folder: Existing folder for the files `train.bin` and `validation.bin`, which the result
             reads.
 
@@ -138,7 +140,8 @@ def encode_documents(
         The ids of each document, under "train" and "validation", mapped into memory.
 
     Raises:
-        FileNotFoundError, ValueError: See `read_documents`; also if a file has no text.
+        FileNotFoundError, ValueError, ImportError: See `read_documents`.
+        ValueError: If a file has no text.
     """
     (begin,) = tokenizer.encode([""])
     files = {part: RaggedFile(Path(folder, f"{part}.bin")) for part in PARTS}
@@ -157,7 +160,7 @@ def encode_documents(
 
 
 def _divided(path):
-    """Yield the texts of a file as (key of `PARTS`, whether a document begins here, text)."""
+    """Yield the texts of a file as (one of `PARTS`, whether a document begins here, text)."""
     size = sum(len(text) for _, text in read_documents(path))
     require(size > 0, f"text in {path}", size, "at least one character")
     split, place = int(_TRAINED_ON * size), 0

@@ -15,7 +15,7 @@ _PROBES = 1000  # texts from which the growth of lengths by sampling is estimate
 
 
 class PairTokenizer(Protocol):
-    """The methods of a tokenizer that batches need; ids end in EOS and do not contain BOS."""
+    """The part of a tokenizer that batches need; ids end in EOS and do not contain BOS."""
 
     pad_id: int
     bos_id: int
@@ -55,8 +55,8 @@ class EncodedSide:
     def planned_lengths(self, seed: int) -> Callable[[np.ndarray], np.ndarray]:
         """Return a function that estimates the number of tokens of texts after sampling.
 
-        Its argument is the number of tokens without sampling. The estimate is the mean plus one
-        standard deviation, so most texts need no more.
+        Its argument is the number of tokens without sampling; if `sampling` is 0, it returns its
+        argument. The estimate is the mean plus one standard deviation, so most texts need no more.
 
         Args:
             seed: Seed of the sampling that the estimate is based on.

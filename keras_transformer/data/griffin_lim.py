@@ -11,7 +11,7 @@ from keras_transformer.data.audio import mel_filters
 def griffin_lim(
     magnitudes: np.ndarray, step: int, iterations: int = 60, seed: int = 0
 ) -> np.ndarray:
-    """Return a signal whose short-time Fourier transform has approximately given magnitudes.
+    """Return a signal whose short-time Fourier transform has approximately these magnitudes.
 
     Each iteration computes the signal that is nearest to the transform by least squares (Griffin
     and Lim 1984, equation 6), and replaces the phases of the transform by those of this signal.
@@ -80,7 +80,7 @@ def from_log_mel(
     require(has_frames, "features", features.shape, "an array (frames, mels), not empty")
     require(bool(np.isfinite(features).all()), "features", "NaN or infinity", "finite numbers")
     size, step = round(window * sample_rate), round(hop * sample_rate)
-    mels = 10.0 ** (4 * np.minimum(features, 2.0) - 4)  # clips in [-1, 1] at 16 kHz have less
+    mels = 10.0 ** (4 * np.minimum(features, 2.0) - 4)  # 2: no clip in [-1, 1] at 16 kHz has more
     filters = mel_filters(sample_rate, size, features.shape[1]).astype("float64")
     power = mels @ filters.T + 1e-12
     for _ in range(50):

@@ -78,6 +78,7 @@ def read_image_archive(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray,
         alphabetical order.
 
     Raises:
+        FileNotFoundError: If the file does not exist.
         ImportError: If Pillow is missing.
         ValueError: If it is not a tar file, a file in it is not an image or has more than
             `MOST_PIXELS` pixels, there is no image, or sizes differ.
@@ -151,7 +152,7 @@ def moved(
         images: Images (B, height, width, channels).
         rng: Random number generator.
         pixels: Maximum shift, in pixels.
-        flip: Whether to mirror a random half of the images, left to right.
+        flip: Whether to mirror each image, left to right, with the probability 1/2.
     """
     height, width = images.shape[1:3]
     rows = np.arange(len(images))

@@ -1,7 +1,7 @@
 """Readers of lines from any position of a file: text, TSV, JSON lines, TMX and Parquet.
 
-`open_lines` returns the reader for a file. Jobs over corpora, and commands that read one text per
-line, use it.
+`open_lines` returns the reader for a file; jobs over corpora, and commands that read one text per
+line, use it. `parquet_rows` yields rows with all columns.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def open_lines(path: str, fields: tuple[str, ...]) -> LineFile:
 class LineFile:
     """A reader of the lines of a text file.
 
-    The file stays open between calls, because a compressed file cannot seek.
+    The file stays open between calls: a compressed file would have to be read from its beginning
+    again.
 
     Args:
         path: The file.
@@ -94,7 +95,7 @@ class LineFile:
                 yield self._parsed(line, number)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; the next call of `records` opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -127,7 +128,7 @@ class LineFile:
         return text.removesuffix("\n").removesuffix("\r")
 
     def _parsed(self, line: bytes, number: int) -> Record:
-        """Return the text of a line, or its two texts with a tab between them."""
+        """Return the text of a line; with two fields, the two texts that a tab separates."""
         text = self._text(line, number)
         if len(self.fields) == 1:
             return (text,)
@@ -266,7 +267,7 @@ def _checked(value: Any, field: str, where: str, record: Any) -> str:
         raise ValueError(f"{where}: expected text in {field!r}, got {reprlib.repr(record)}{keys}")
     try:
         value.encode()
-    except UnicodeEncodeError as error:  # JSON can escape one half of a pair, "\\ud83d"
+    except UnicodeEncodeError as error:  # JSON can hold half of a pair: "\ud83d"
         raise ValueError(f"{where}: {field!r} holds half of a surrogate pair ({error})") from error
     return value
 

@@ -162,8 +162,9 @@ def sentence_pairs(
 ) -> Iterator[tuple[list[int], list[int], int]]:
     """Make pairs of texts with one or more sentences each, and the label of each pair.
 
-    Each document is divided into passages, the fewest consecutive sentences that have `max_length`
-    tokens. A passage is split into two texts after a random sentence.
+    Each document is divided into passages: the fewest consecutive sentences that have at least
+    `max_length` tokens together; the last passage may have fewer tokens. A passage is split into
+    two texts after a random sentence. Empty sentences are left out.
 
     Label 0, about half of the pairs: the second text follows the first in a document. Label 1: the
     second text is from another document ("next_sentence"; Devlin et al. 2019, section 3.1, task 2),
@@ -260,7 +261,10 @@ def _starts(shape, longest, generator):
 
 
 def _end(sentences, start, room):
-    """Return the end of the fewest sentences from `start` with `room` tokens, or of all."""
+    """Return the end (exclusive) of the fewest sentences from `start` with at least `room` tokens.
+
+    If the sentences from `start` have fewer tokens, return the number of all sentences.
+    """
     tokens = np.cumsum([len(sentence) for sentence in sentences[start:]])
     return start + min(int(np.searchsorted(tokens, room)) + 1, len(tokens))
 

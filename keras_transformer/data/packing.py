@@ -72,8 +72,8 @@ def pack(lengths: np.ndarray, room: np.ndarray) -> tuple[Ragged, Ragged]:
 
     This is a greedy heuristic for two-dimensional bins (Panigrahy et al. 2011, "Heuristics for
     Vector Bin Packing"): a row is filled pair by pair until no pair fits, each time with the pair
-    that leaves the smallest free fraction, which is the larger one of the two sides. It works on
-    the histogram of lengths (Krell et al. 2021, "Efficient Sequence Packing without
+    that leaves the smallest free fraction (the larger fraction of the two sides). It works on the
+    histogram of lengths (Krell et al. 2021, "Efficient Sequence Packing without
     Cross-contamination"): a combination of lengths is used for as many rows as there are pairs of
     these lengths. So the time of the search depends on the number of distinct lengths, and hardly
     on the number of pairs.

@@ -53,11 +53,12 @@ class TokenBatches:
 
     With `sampling`, texts are segmented anew in each epoch (Provilkov et al. 2020, "BPE-Dropout";
     Kudo 2018, "Subword Regularization"). This makes them longer: the growth is estimated from a
-    sample of texts, and texts that do not fit into their row keep their plain segmentation in that
-    epoch.
+    sample of texts. If the texts of a row do not fit into it, the first ones, as many as necessary,
+    get their segmentation without sampling in that epoch.
 
     With `aligned`, `inputs["alignment"]` (rows, T) has, for each label, the index in `source_ids`
-    of the token that it translates, found by `align_tokens`; -1: none, or padding.
+    of the token that it translates, found by `align_tokens`; -1 for labels without such a token,
+    and for padding.
 
     Args:
         pairs: (source, target) texts; any iterable, read once.
@@ -89,7 +90,7 @@ class TokenBatches:
         num_tokens: Target tokens per epoch: the number of labels that are not padding.
         num_source_tokens: Source tokens per epoch.
         padding: Fraction of padding in an epoch, source and target together. This and the two
-            numbers above refer to the plain segmentation.
+            numbers above refer to texts without sampling.
 
     Raises:
         ValueError: If an argument is out of range, there are no pairs, or all are too long.

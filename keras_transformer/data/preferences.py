@@ -79,7 +79,7 @@ class PreferenceBatches:
         tokens_per_batch: Maximum cells per side of a batch, padding included; at least twice
             `max_length`, because a pair has two rows.
         max_length: Maximum tokens of a row.
-        num_buckets: Maximum number of different batch lengths.
+        num_buckets: Maximum number of batch shapes.
         pad_id: Padding id.
         last: Whether the inputs include `last` (2B,), the position of the last label of each row,
             which a `RewardModel` needs.
@@ -145,9 +145,9 @@ class PreferenceBatches:
         """Return the batch of a step: inputs of the model, and `y_true` of `PreferenceLoss`.
 
         The inputs are `token_ids` (2B, T), or `source_ids` (2B, S) and `target_ids` (2B, T) for an
-        encoder-decoder model. `y_true` (2B, 1 + T) has the log-probability under the reference
-        model in the first column. The other columns are the labels: the ids of the answer, and
-        `NO_LABEL` elsewhere.
+        encoder-decoder model. `y_true` (2B, 1 + T) float32 has the log-probability of the answer
+        under the reference model in the first column. The other columns are the labels: the ids of
+        the answer, and `NO_LABEL` elsewhere.
         """
         chosen, S, T = self._epochs.rows(step)
         rows = [(at, side[at]) for at in chosen.tolist() for side in (self._chosen, self._rejected)]

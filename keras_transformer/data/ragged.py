@@ -16,7 +16,7 @@ class Ragged:
     """Sequences of integers, or of float32; sequence i is `values[starts[i]:starts[i + 1]]`.
 
     Pickling writes two temporary files, and unpickling maps them into memory, so that worker
-    processes share one copy. The files are deleted together with the object that was pickled.
+    processes share one copy. The files are deleted when the pickled object is.
 
     Args:
         values: All sequences, concatenated.
@@ -80,7 +80,7 @@ class Ragged:
         return Ragged(self.values[starts[0] : starts[-1]], starts - starts[0])
 
     def joined(self, starts: np.ndarray) -> Ragged:
-        """Join adjacent sequences: new sequence i joins the old starts[i] to starts[i + 1] - 1."""
+        """Join adjacent sequences: result i is the sequences starts[i] to starts[i + 1] - 1."""
         return Ragged(self.values, self.starts[starts])
 
     def shifted(self, first: int) -> Ragged:

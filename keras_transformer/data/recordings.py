@@ -123,7 +123,7 @@ class Augmentation:
             between longer and shorter vocal tracts (Jaitly & Hinton 2013, section 3).
         gain: Maximum change of the loudness in decibels; in addition, the lowest and the highest
             band change by up to half of it in opposite directions.
-        noise: Fraction of the clips that get noise, 30 to 80 decibels below their loudest band.
+        noise: Probability of noise, 30 to 80 decibels below the loudest band of the clip.
         hidden: Maximum number of adjacent mels, and of adjacent frames, that are masked
             (SpecAugment; Park et al. 2019).
 

@@ -76,7 +76,7 @@ def read_squad(path: str | Path) -> list[Question]:
 
 
 def span_of(places: Sequence[tuple[int, int]], answer: tuple[str, int]) -> tuple[int, int] | None:
-    """Return the indices of an answer's first and last token; None if its end was cut off.
+    """Return the indices of an answer's first and last token; None if its end or all was cut off.
 
     Args:
         places: Start and end of each token in the context, in characters; (-1, -1) for other

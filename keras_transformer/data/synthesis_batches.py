@@ -64,7 +64,12 @@ class SynthesisBatches:
         return len(self._features) // self.batch_size
 
     def __iter__(self) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
-        """Yield (inputs, outputs, sample weights) of a `TextToSpeech` for `model.fit`."""
+        """Yield (inputs, outputs, sample weights) of a `TextToSpeech` for `model.fit`.
+
+        Inputs: `source_ids` (B, S), and `previous_frames` (B, T, mels): the last frame of the
+        previous step, zeros for the first step. Outputs: `frames` (B, T, frames_per_step * mels),
+        and `stop` (B, T, 1): 1 at a clip's last step. Both outputs have weights (B, T).
+        """
         while True:
             order = self._rng.permutation(len(self._features))
             for batch in range(len(self)):

@@ -1,9 +1,9 @@
-"""Readers of text: line files, TSV, TMX, JSON lines, Parquet, Hugging Face datasets.
+"""Readers of text: plain text, TSV, TMX, JSON lines, Parquet, Hugging Face datasets.
 
 `read_pairs` returns a list of (source, target) pairs from any of these, and `iterate_pairs` yields
 them one by one. `iterate_texts` and `read_texts` read single texts; `iterate_lines` and
-`read_lines` read plain lines. Text is returned as it is in the file; to remove unsuitable pairs,
-see `keras_transformer.data.cleaning`.
+`read_lines` read plain lines. Texts are not cleaned; to remove unsuitable pairs, see
+`keras_transformer.data.cleaning`.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def iterate_texts(
     language: str | None = None,
     option: str = "--text-field",
 ) -> Iterator[str]:
-    """Yield the texts of a file of any format, one by one.
+    """Yield the texts of a file one by one, in any format of `lines.open_lines`.
 
     Args:
-        path: A file, see `lines.open_lines`.
+        path: The file.
         field, language, option: The field to read, see `formats.field_of`.
 
     Raises:
@@ -155,7 +155,7 @@ def read_pairs(
     Raises:
         FileNotFoundError: If a file does not exist.
         ValueError: If two files differ in length, no pair has text on both sides, a line or record
-            is malformed (the message names file and line), or the suffix is not one of these.
+            is malformed (the message names file and line), or a single path has another suffix.
         ImportError: If the package that reads Parquet or `.zst` is not installed.
     """
     chosen = dict(source_language=source_language, target_language=target_language)
@@ -176,7 +176,7 @@ def iterate_pairs(
 ) -> Iterator[tuple[str, str]]:
     """Yield the pairs of `read_pairs` one by one, for corpora too large for memory.
 
-    Only the pairs of a TMX file are all kept in memory. An empty corpus raises no error.
+    All pairs of a TMX file are kept in memory. An empty corpus raises no error.
 
     Args:
         source, target, source_language, target_language: See `read_pairs`.

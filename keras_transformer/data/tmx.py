@@ -51,7 +51,7 @@ class _Handlers:
         self.unit: dict[str, str] = {}  # texts of the current unit, by language
         self.language = ""
         self.text: list[str] | None = None  # None outside <seg>
-        self.codes = 0  # nesting depth of inline mark-up other than <hi>, which is not text
+        self.codes = 0  # depth of inline elements other than <hi>; their content is no text
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "tu":

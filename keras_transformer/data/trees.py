@@ -11,7 +11,7 @@ from keras_transformer.data.archives import read_zip
 
 OPEN, CLOSE, WORD = "(", ")", "XX"  # symbols of a linearized tree: "(" is joined to a label
 EMPTY = "-NONE-"  # the tag of traces and other empty elements
-DEEPEST = 250  # maximum levels of a tree: the functions here recurse once per level
+DEEPEST = 250  # maximum depth of brackets: the functions here recurse once per level
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})  # tags that EVALB's COLLINS.prm ignores
 
 
@@ -65,9 +65,9 @@ def _trees(tokens: Sequence[str | Tree]) -> list[Tree]:
     open_: list[list] = [[]]
     for before, token in zip(["", *tokens], tokens, strict=False):
         if token == OPEN:
-            open_.append(["", []])
             if len(open_) > DEEPEST:
                 raise ValueError(f"brackets must be at most {DEEPEST} levels deep, got more")
+            open_.append(["", []])
         elif token != CLOSE and before == OPEN:
             open_[-1][0] = token
         elif token != CLOSE and len(open_) > 1:

@@ -96,7 +96,7 @@ class PackedRows:
 
     The combinations of lengths that share a row are computed once. Each pass over the data shuffles
     the documents of equal lengths, and the rows. A batch depends only on the seed and the step; it
-    may contain rows of two passes.
+    may contain rows of successive passes.
 
     Args:
         documents: Token ids of each document, from 2 to `length` + 1 ids; they can be a file that
@@ -199,7 +199,8 @@ def packed(documents: Sequence[Sequence[int]], length: int) -> Batch:
         The inputs and labels of all rows, see `PackedRows.batch`.
 
     Raises:
-        ValueError: If there are no documents, or one has fewer than two tokens.
+        ValueError: If `length` is below 1, there are no documents, or one has fewer than two
+            tokens.
     """
     require_whole("length", length, 1)
     cut = Ragged.pack([ids[: length + 1] for ids in documents])

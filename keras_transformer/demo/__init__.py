@@ -12,7 +12,8 @@ has a subject, a verb and parts, and methods that write it in English and in eac
 A pattern is a function that draws a random sentence of one type; its docstring has an example.
 
 Reading order: `lexicon`, `inflection`, `syntax`, `phrases`, `events`, then the patterns in
-`simple`, `questions`, `relatives` and `compound`.
+`simple`, `questions`, `relatives` and `compound`. `discourse` generates documents, `relations`
+sentences in which two dependent words are marked.
 """
 
 from __future__ import annotations

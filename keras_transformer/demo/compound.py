@@ -101,7 +101,7 @@ def contrasted(first: Clause, second: Clause) -> Pair:
 
 
 def handed_on(draw: Events) -> Pair:
-    """Draw a sentence about a gift: Anna bought a hat and gave it to her aunt."""
+    """Draw a purchase that somebody gets or is shown: Anna bought a hat and gave it to her aunt."""
     who, noun = draw.subject(), draw.pick(NOUNS[draw.pick(("give", "borrow"))])
     what, receiver = noun_phrase("a", draw.suited(noun), noun, "acc"), draw.somebody("dat", who)
     bought = Clause(who, NAMED_VERBS["buy kaufen"], [what], "past")

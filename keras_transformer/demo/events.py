@@ -80,8 +80,8 @@ class Events(Draw):
             modal: A modal verb, or None.
             negated: Whether the clause is negated.
             when: Kind of the time, see `Draw.time`; "": no time.
-            where: Probability of a place, for verbs with `places`. For most verbs that allow
-                "likes to", half of it is the probability of a companion ("with Anna").
+            where: Probability of a place, for verbs with `places`. Verbs with the use "liking",
+                except those with "mit", get a companion ("with Anna") with half this probability.
             verb: The verb; None: a verb of the pool is drawn.
         """
         verb = verb or self.pick(POOLS[pool or tense])

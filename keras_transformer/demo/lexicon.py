@@ -1,4 +1,4 @@
-"""The words of the built-in grammar, read from `lexicon.toml`, with a type for each table."""
+"""The words of the built-in grammar, read from `lexicon.toml`, and types for five word classes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Verb(NamedTuple):
 
     German finite forms are in the order ich, du, er, wir, sie (plural). `governs` has cases, a
     preposition and its case, "to" (direction) or "in" (place). `roles` are the roles of nouns that
-    can be its objects.
+    can be its objects. `lexicon.toml` explains `uses` and `places`.
     """
 
     english: Sequence[str]

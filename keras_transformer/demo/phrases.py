@@ -99,7 +99,7 @@ class Draw(Random):
         return noun_phrase("the", self.suited(noun, 0.2), noun, case, plural)
 
     def owning(self, owner: Phrase | None) -> Determiner:
-        """Draw a possessive determiner: mostly that of `owner`, else my, our, Anna's and others."""
+        """Draw a possessive determiner: mostly that of `owner`, else my, your, our or Anna's."""
         chance = self.random()
         if owner and chance < 0.6:
             return possessive(owner.english_row, owner.german_row)
@@ -121,7 +121,7 @@ class Draw(Random):
 
         Args:
             pronouns: Whether it may be a pronoun.
-            other: Another person; None: any subject.
+            other: A person that is not drawn; None: there is no such restriction.
         """
         while True:
             chance = self.random()
@@ -156,7 +156,7 @@ class Draw(Random):
     def thing(
         self, role: str, case: str, owner: Phrase, negated: bool = False, bare: bool = False
     ) -> Phrase:
-        """Draw a noun as an object, with a determiner such as the, a, my, this, twelve, or without.
+        """Draw a noun as an object, with a determiner (the, a, my, this, twelve ...) or without it.
 
         Args:
             role: Role of the noun.

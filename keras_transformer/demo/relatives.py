@@ -1,4 +1,4 @@
-"""Patterns of sentences with relative clauses: functions that draw one in both languages."""
+"""Patterns of sentences with relative clauses: functions that draw a sentence in both languages."""
 
 from __future__ import annotations
 

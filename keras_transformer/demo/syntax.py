@@ -113,9 +113,9 @@ class Clause:
     """A clause with a subject, a verb and parts, which can be written in any word order.
 
     The tense is present, progressive, liking, past or pluperfect. The English past becomes the
-    German perfect, except for verbs with a preterite (was: war). The progressive becomes the
-    German present with gerade; "likes to" (liking) becomes the German present with gern.
-    `frequency` is an adverb in English and German, such as ("often", "oft"), or None.
+    German perfect, except for modal verbs and verbs with a preterite (was: war). The progressive
+    becomes the German present with gerade; "likes to" (liking) becomes the German present with
+    gern. `frequency` is an adverb in English and German, such as ("often", "oft"), or None.
     """
 
     subject: Phrase

@@ -7,6 +7,7 @@ import hypothesis.strategies as st
 import pytest
 
 from keras_transformer.data.trees import (
+    DEEPEST,
     Tree,
     linearize,
     punctuation,
@@ -107,6 +108,13 @@ def test_right_branching_by_hand():
 def test_broken_brackets(text, message):
     with pytest.raises(ValueError, match=message):
         read_trees(text)
+
+
+def test_depth_of_brackets_is_limited():
+    (tree,) = read_trees("(S " * DEEPEST + "a" + ")" * DEEPEST)
+    assert tree.words() == ["a"]
+    with pytest.raises(ValueError, match=f"at most {DEEPEST} levels deep"):
+        read_trees("(S " * (DEEPEST + 1) + "a" + ")" * (DEEPEST + 1))
 
 
 NO_TREES = """
