@@ -25,7 +25,7 @@ def added_text(before: str, after: str) -> str:
 def continuations(
     tokenizer: TextTokenizer, prompts: Sequence[Sequence[int]], ids: Sequence[Sequence[int]]
 ) -> list[str]:
-    """Return the text that ids add to each prompt, with the space before their first word.
+    """Return the text that ids add to each prompt, including a space before their first word.
 
     Args:
         tokenizer: The tokenizer.
@@ -54,7 +54,7 @@ def context_of(tokenizer: TextTokenizer, prompt: Sequence[int]) -> list[int]:
 
 
 class Pieces:
-    """A decoder of the tokens of a reply to pieces of text, one after another, up to a stop text.
+    """An incremental decoder of the tokens of a reply into pieces of text, up to a stop text.
 
     A piece is held back while it may be the beginning of a stop text or of a character. The time
     per token does not grow with the length of the reply.
@@ -77,9 +77,9 @@ class Pieces:
         self._tokenizer, self._stop = tokenizer, stop or Stops()
         self.length, self.whole, self.stopped = 0, 0, False
         self._settled = 0  # number of final characters, which no further token changes
-        self._matched: list[int] = []  # of `Stops.search`, after the final characters
-        # The last part of the text; then numbers of characters: those returned so far, and those up
-        # to the end of the text or the beginning of a stop text.
+        self._matched: list[int] = []  # state of `Stops.search` after the final characters
+        # `_known` is the last part of the text. `_given` counts the characters returned so far,
+        # `_end` those before the end of the text or the beginning of a stop text.
         self._known, self._given, self._end = "", 0, 0
         self._settle(prompt)
 

@@ -104,7 +104,7 @@ class CausalLM:
     ) -> list[str]:
         """Return the continuation of each prompt, without the prompt.
 
-        If the prompt ends in a word, the continuation begins with the space before the next word.
+        If the first new token begins a word, the continuation begins with a space.
 
         Args:
             prompts: Texts to continue; for an empty text, generation starts from BOS.
@@ -295,7 +295,7 @@ class CausalLM:
         Args:
             folder: Folder to write to; created if missing.
             base: Folder of the model that LoRA training started from: write only the adapter to
-                it. None: the whole model.
+                it, `adapter.safetensors`, instead of `model.keras`. None: the whole model.
         """
         facts: dict[str, Any] = {"task": "causal_lm"}
         facts |= {"search": self.search} if self.search else {}

@@ -35,7 +35,8 @@ class Chat:
     adds none, so there is no second BOS. A reply ends at the token that ends a turn in the
     template, or at an EOS token of the model.
 
-    The keys and values of the last chat stay cached. If the next chat begins with the same tokens,
+    The keys and values of the last chat stay cached, except in models with linear attention or
+    relative positions. If the next chat begins with the same tokens,
     only the tokens after this common prefix are computed. Make a new `Chat` after the model's
     weights have changed.
 

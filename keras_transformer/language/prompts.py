@@ -24,8 +24,8 @@ def left_padded(
         prompts: Token ids of each prompt.
         rows: B, at least the number of prompts; further rows are filled with padding.
         pad_id: Id of the padding.
-        few_shapes: Whether to round P up to a multiple of 16, and always to return segments, since
-            each shape is compiled.
+        few_shapes: Whether to round the length P of the rows up to a multiple of 16, and always to
+            return segments, so that few shapes are compiled.
 
     Returns:
         Ids (B, P); and segments (B, P), None if nothing is padded and `few_shapes` is False.
@@ -49,7 +49,7 @@ def room(search: Generation, prompt: Sequence[int], limit: int) -> int:
     Args:
         search: Options of the search, of which `max_new_tokens` and `max_length` are limits.
         prompt: Token ids of the prompt.
-        limit: Maximum length that the model can take.
+        limit: Maximum number of tokens, prompt included, that the model accepts.
     """
     return min(search.max_new_tokens, min(search.max_length or limit, limit) - len(prompt))
 

@@ -90,7 +90,7 @@ class Reply:
 
     @property
     def ids(self) -> list[int]:
-        """The tokens of prompt and reply so far, `next_token` last."""
+        """Token ids of the prompt and of the reply so far; the last one is `next_token`."""
         return [*(self.row.ids if self.row else self.prompt[:-1]), self.next_token]
 
     def take(self, token: int) -> str | None:

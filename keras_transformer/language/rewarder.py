@@ -22,7 +22,7 @@ from keras_transformer.text.text_tokenizer import FILE, TextTokenizer
 class Rewarder:
     """A reward model with its tokenizer, which scores answers to prompts, or translations.
 
-    The model was trained on pairs, of which people or a metric preferred one.
+    The model was trained on pairs of answers, one of which people or a metric preferred.
 
     ```python
     rewarder = Rewarder.load("saved_models/reward")
@@ -47,8 +47,8 @@ class Rewarder:
         Args:
             prompts: Prompts, or texts to translate.
             answers: Answers, one per prompt.
-            tokens_per_batch: Maximum tokens in a batch, padding included; values below twice the
-                model's `max_length` count as that.
+            tokens_per_batch: Maximum tokens in a batch, padding included. A value below twice the
+                model's `max_length` is raised to it.
 
         Raises:
             ValueError: If the numbers of texts differ, or a text is longer than the model's

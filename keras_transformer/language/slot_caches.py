@@ -159,7 +159,7 @@ def _put(caches, part, row):
 
 
 def _number(number):
-    """Return a number as an array where a Python number would be compiled for each value."""
+    """Return a number as an array on backends that would compile each Python number anew."""
     return number if IS_EAGER else np.array(number, "int32")
 
 

@@ -80,7 +80,7 @@ class Slots:
         self._begin()
 
     def _begin(self):
-        self._rows = [CacheRow() for _ in range(self.num_slots)]  # the running ones first
+        self._rows = [CacheRow() for _ in range(self.num_slots)]  # running replies first
         self._running = 0
         self._joined: deque[Reply] = deque()  # prompts that are not read yet
         self._replies: dict[int, Reply] = {}
@@ -208,7 +208,7 @@ class Slots:
                 self._running += 1
 
     def _place(self, reply: Reply) -> CacheRow:
-        """Return a free row for a reply, with the longest prefix of its prompt that any row has."""
+        """Return a free row for a reply, with the longest prefix of its prompt that a row holds."""
         begins = [common(row.ids, reply.prompt[:-1]) for row in self._rows]
         # Of equally long prefixes, prefer that of a free row, which need not be copied.
         source = max(zip(begins, self._rows, strict=True), key=lambda x: (x[0], not x[1].reply))[1]

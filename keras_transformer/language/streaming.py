@@ -61,7 +61,10 @@ def streamed_tokens(
 
 
 def _next_logits(model, runner, prompt, ids, state, most):
-    """Return the logits (1, V) of the next token, and the state: by prefill or by a step."""
+    """Return the logits (1, V) of the next token, and the state.
+
+    They come from a prefill if `state` is None, else from a step.
+    """
     token_ids, segments = left_padded([prompt], 1, model.config.pad_id)
     length = token_ids.shape[1]
     key: Hashable

@@ -23,7 +23,7 @@ def with_added_tokens(
 
     As in `transformers`, entries of `added_tokens_decoder` replace the same tokens of the
     `tokenizer.json`. Named tokens, such as `pad_token`, are skipped if the vocabulary lacks them;
-    those of `extra_tokens` are added to it.
+    the tokens of `extra_tokens` are added to it.
 
     Args:
         content: Contents of the `tokenizer.json`.

@@ -13,7 +13,7 @@ SEPARATOR = "<sep>"  # written between joined sentences
 
 
 def in_context(texts: Iterable[str], context_sentences: int) -> Iterator[str]:
-    """Yield a text for each sentence: earlier sentences and itself, joined by `SEPARATOR`.
+    """Yield each sentence after its context, earlier sentences, joined by `SEPARATOR`.
 
     The "2+2" of Tiedemann and Scherrer 2017 ("Neural Machine Translation with Extended Context",
     section 3) is `context_sentences=1`.
@@ -49,8 +49,9 @@ def sentences(text: str) -> list[str]:
 
 
 def reads_context(tokenizer: Tokenizer) -> bool:
-    """Return whether a tokenizer is made for `in_context`.
+    """Return whether a tokenizer can encode the texts of `in_context` for its model.
 
-    `SEPARATOR` is a piece of its source, or its prompt has a place for context.
+    If so, `SEPARATOR` is a piece of its source vocabulary, or its prompt has a template with
+    context.
     """
     return getattr(tokenizer, "has_context", False) or has_words(tokenizer, [SEPARATOR])

@@ -42,7 +42,7 @@ def encoded(
     """
     try:
         return tokenizer.encode_batch(texts, add_special_tokens=add_special_tokens, **options)
-    except TypeError as error:  # the only cause, since all texts are strings
+    except TypeError as error:  # raised for lone surrogates only, since texts are strings
         raise ValueError("texts must be valid Unicode, got a lone surrogate") from error
     except Exception as error:
         if type(error) is not Exception:  # the library's own errors are of this exact type
@@ -110,8 +110,8 @@ def cut(
 def starts_of_words(encoding: Any, count: int) -> list[int]:
     """Return the index of the first id of each word, for a text that was split into words.
 
-    A word without ids gets the first index of the next word that has ids, or the last index of all
-    if there is none.
+    A word without ids gets the first index of the next word that has ids, or the last index of
+    the encoding if there is no such word.
 
     Args:
         encoding: The encoding of the words.

@@ -77,10 +77,10 @@ class Glossary:
 
     A term matches whole words of a source, in any case. Of overlapping terms, the one that begins
     first counts; of those that begin together, the longest. The translation must contain one of the
-    term's forms as whole words, with or without a capital first letter; once is enough, however
-    often the term occurs. A word ends where no letter or digit follows; vowel signs of Indic
-    scripts do not count as letters. In Korean and scripts without spaces, such as Chinese, a term
-    matches anywhere.
+    term's forms as whole words, unchanged or with its first letter capitalized; once is enough,
+    however often the term occurs. A word ends where no letter or digit follows; vowel signs of
+    Indic scripts do not count as letters. In Korean and scripts without spaces, such as Chinese, a
+    term matches anywhere.
 
     Args:
         terms: For each source term, the accepted target terms (forms), such as inflections.
@@ -159,7 +159,7 @@ class Glossary:
         return [(text, self._terms[term][0]) for term, text in spelled.items()]
 
     def _spelled_in(self, source):
-        """Return the terms that occur in a source: by key of `_terms`, the first spelling there."""
+        """Return the terms in a source, as first spelled there, by their keys in `_terms`."""
         spelled: dict[str, str] = {}
         for match in self._pattern.finditer(source):
             text = " ".join(match.group().split())

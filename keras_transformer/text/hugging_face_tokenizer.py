@@ -155,7 +155,7 @@ def _language_options(ids, names, options, folder, config):
 
 
 def _t5(folder, content, model_pieces, config, options):
-    """Make the tokenizer of a T5, whose sentinels may not be in the SentencePiece model."""
+    """Make the tokenizer of a T5, whose SentencePiece model may lack the sentinels."""
     size = config["vocab_size"]
     count = options.get("extra_ids", 100 if len(model_pieces) + 100 <= size else 0)
     in_range = isinstance(count, int) and 0 <= count <= size

@@ -15,14 +15,15 @@ from keras_transformer.system.extras import missing
 from keras_transformer.text.languages import short_code
 
 LEAST_LETTERS = 15  # In shorter texts, names and numbers would decide about the language.
-LEAST_PROBABILITY = 0.03  # A text with less for its expected language is in another one.
+LEAST_PROBABILITY = 0.03  # If the expected language has less, the text is in another one.
 
 # Frequent languages of the web: most lines in a wrong language are in one of them.
 _WEB = (
     "ar bg ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv nl no pl pt ro ru sk sl "
     "sr sv th tr uk vi zh"
 )
-# Languages of one group are easily confused: none counts as evidence against another.
+# Groups of languages that are easily confused: if a pair has one of a group, the filter does not
+# consider the others.
 _ALIKE = tuple(map(frozenset, map(str.split, ("da nn no", "bs hr sr", "id ms", "wuu yue zh"))))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from keras_transformer.system.extras import missing
 from keras_transformer.text.tokenizer import Tokenizer, round_up
 
-# Names of the special tokens in published vocabularies, most common first.
+# Names of the special tokens in published vocabularies, in the order in which they are looked up.
 _TOKENS = {
     "pad_id": ("<pad>", "[PAD]"),
     "unk_id": ("<unk>", "[UNK]"),
@@ -75,7 +75,7 @@ class KerasHubTokenizer(Tokenizer):
         return _sentence_piece_model(self._target)
 
     def _special_id(self, name: str, token_id: int | None) -> int | None:
-        """Return the given special id, or the one of its token in the vocabulary."""
+        """Return a special id: `token_id`, or if None, the id of a token in the vocabulary."""
         if token_id is not None:
             if token_id < 0:
                 raise ValueError(f"{name} must not be negative, got {token_id}")

@@ -87,7 +87,7 @@ class MultilingualTokenizer(Tokenizer):
 
     @property
     def symbols(self) -> str:
-        """Regular expression of pieces that are found in a text before it is split; "": none."""
+        """Regular expression of pieces found in a text before it is split; "" if there are none."""
         return getattr(self.pieces, "symbols", "")
 
     def side(self, language: str) -> SentencePieces | FastPieces:

@@ -127,7 +127,7 @@ class SentencePieces:
         pieces: The vocabulary in the order of its ids.
         unk_id: Id of pieces that the vocabulary lacks.
         symbols: Regular expression of pieces that are found in a text before SentencePiece splits
-            the rest; "": none. It must be valid for tensorflow-text, too (RE2).
+            the rest; "" for none. It must be valid for tensorflow-text, too (RE2).
 
     Raises:
         ValueError: If the model cannot be read.

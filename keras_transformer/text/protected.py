@@ -26,13 +26,13 @@ _WORDS = "|".join(
 )
 _SPAN = re.compile(f"{_MARKUP}|{_WORDS}")
 _MARKUP_OR_MARK = re.compile(rf"(?P<markup>{_MARKUP})|\S")
-# Numbers of two digits or more. Not times, which translations write in other ways: 2:30, 10 p.m.
+# Numbers of two digits or more, except times (2:30, 10 p.m.), which languages write differently.
 _NUMBER = re.compile(
     r"(?<![\w.,:])(?<![Hh]\s)"
     r"(?:\d{1,3}(?:[ \xa0\u202f]\d{3}){1,4}+|(?=\d[.,]?\d)\d++(?:[.,]\d++)*+)"
     r"(?!\w|:\d|\s?(?:[Hh]|Uhr|[ap]\.?m|o['’]clock)\b)"
 )
-_OPENING, _CLOSING = "([{\"'«„“¿¡-/", ".,;:!?…)]}\"'»”-/"  # no space follows; none precedes
+_OPENING, _CLOSING = "([{\"'«„“¿¡-/", ".,;:!?…)]}\"'»”-/"  # no space after; no space before
 _GROUPED = re.compile(r"\d{1,3}(?:\D\d{3})+")
 # Numbers occur in all languages, and models copy short ones most reliably.
 PLACEHOLDERS = tuple(str(10 + (37 + 11 * i) % 90) for i in range(30))  # 47, 58, 69, 80 ...
@@ -45,7 +45,7 @@ class Masked(NamedTuple):
         text: The text to translate.
         before, after: Tags and emoji at the beginning and the end, which are not translated.
         spans: For each placeholder, its span, and whether a space was added before and after it.
-        is_upper: Whether the original is in capitals, and `text` is not.
+        is_upper: Whether the source is in capitals, and `text` was converted to lower case.
     """
 
     text: str

@@ -48,8 +48,8 @@ class ScriptFilter:
     """A filter that drops pairs with a side that is mostly in another script.
 
     A side is in another script if less than half of its letters are in a script of its language.
-    Letters in scripts that are not listed here are not counted. Texts of a language that is not
-    listed are kept.
+    Letters in scripts that are not in `_WRITTEN` are not counted. Texts of a language that is not
+    in it are kept.
 
     Args:
         source_language, target_language: Codes such as "en".

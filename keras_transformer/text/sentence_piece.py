@@ -213,8 +213,8 @@ class SentencePieceTokenizer(Tokenizer):
         """Encode source texts as ids, see `Tokenizer.encode_source`.
 
         Raises:
-            ValueError: If there are `target_languages`, `between` has chosen none, and a text
-                does not begin with a tag; see also `Tokenizer.encode_source`.
+            ValueError: If there are `target_languages`, `between` has chosen none, and a text that
+                is not empty does not begin with a tag; see also `Tokenizer.encode_source`.
         """
         texts = checked_texts(texts)
         rows = super().encode_source(texts, sampling=sampling, seed=seed)

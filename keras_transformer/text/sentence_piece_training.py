@@ -17,8 +17,8 @@ from keras_transformer.text.tokenizer import round_up
 
 SPECIAL_IDS = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
 SENTINEL = "<extra_id_"  # followed by a number, as in T5
-# SentencePiece's error message if the vocabulary is too small for all characters; the last number
-# is the size that they need.
+# SentencePiece's error message if the vocabulary is too small for all characters; its last number
+# is the smallest possible size.
 _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
 

@@ -120,7 +120,7 @@ class SubwordSampler:
 
     Args:
         processor: The model; its special, byte and unused pieces are never matched with text.
-            User-defined symbols stay whole.
+            User-defined symbols are never split.
         kind: "bpe" (`bpe_dropout`) or "unigram" (`sample_unigram`).
 
     Call arguments:

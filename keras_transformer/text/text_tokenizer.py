@@ -117,8 +117,8 @@ class TextTokenizer:
             kind: The `model_type` of the model. None: that of the folder's `config.json`.
 
         Raises:
-            FileNotFoundError: If the folder has none of these files, or no `tokenizer.json`, which
-                its tokenizer class needs.
+            FileNotFoundError: If the folder has none of these files, or its tokenizer class needs a
+                `tokenizer.json` that is missing.
             ValueError: If a file cannot be read, the files contradict each other, or the tokenizer
                 class or an option is not supported.
         """
@@ -178,7 +178,8 @@ class TextTokenizer:
         """Return the ids of texts that are split into words, and the index of each word's first id.
 
         A word without pieces, such as a space, gets the index of the next word that has a piece, or
-        the last index of all if there is none. A word that is cut off gets `max_length`.
+        the last index of the text if there is no such word. A word that is cut off gets
+        `max_length`.
 
         Args:
             texts: The words of each text.

@@ -97,7 +97,7 @@ class Tokenizer(abc.ABC):
             tokenizer trained here; all ids are smaller.
         target_vocab_size: Rows of the target embedding; the same number if `shared`.
         pad_id: Padding id. It and the ids below are the same for both languages.
-        unk_id: Id of text that the vocabulary cannot spell; None if it can spell everything.
+        unk_id: Id of text that the vocabulary cannot spell; None if there is no such id.
         bos_id: Id that begins the decoder's input.
         eos_id: Id that ends a target. In a source, a language's id may follow it.
         source_languages, target_languages: Language codes that `between` accepts; empty: any.
@@ -125,7 +125,7 @@ class Tokenizer(abc.ABC):
         return Frame((), (self.eos_id,))
 
     def between(self, source_language: str | None, target_language: str | None) -> Tokenizer:
-        """Return the tokenizer for a pair of languages; itself if there is no choice.
+        """Return a tokenizer for a pair of languages; this object is not changed.
 
         Args:
             source_language: Code in `source_languages`; None: not chosen.
@@ -152,7 +152,7 @@ class Tokenizer(abc.ABC):
         """Encode source texts as ids.
 
         Args:
-            texts: Any texts; of an empty one, or one of spaces only, the ids are those of
+            texts: Any texts. The ids of an empty text, or one of spaces only, are those of
                 `source_frame`, mostly `[eos_id]`.
             sampling: Strength of subword regularization, from 0 (off) to 1. Only
                 `SentencePieceTokenizer` and `WordTokenizer` accept more than 0.
@@ -313,7 +313,7 @@ def _folded(text):
 
 
 def _near(code: str, known: Sequence[str]) -> str:
-    """Return the end of a message that lists codes similar to `code`, or all codes if few."""
+    """Return the end of a message that lists codes similar to `code`, or all if at most 12."""
     if len(known) <= 12:
         return ": " + ", ".join(known)
     stems = [x for x in known if x.lower().startswith(code.lower()[:2])]

@@ -25,7 +25,7 @@ WORDS = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MPNetToken
 PAIRS = ("BartTokenizer", "RobertaTokenizer")  # byte-pair encoding; <s> and </s> around each text
 BYTES = (*PAIRS, "GPT2Tokenizer", "Qwen2Tokenizer", "WhisperTokenizer")
 SPACES = ("CamembertTokenizer", "XLMRobertaTokenizer")
-ENCODERS = {  # class of the tokenizer by model type, if tokenizer_config.json names none
+ENCODERS = {  # tokenizer class by model type, if no config file names a class
     "albert": "AlbertTokenizer", "bart": "BartTokenizer", "bert": "BertTokenizer",
     "camembert": "CamembertTokenizer", "data2vec-text": "RobertaTokenizer",
     "deberta-v2": "DebertaV2Tokenizer", "distilbert": "DistilBertTokenizer",

@@ -46,7 +46,7 @@ class TranslationPrompt:
         names: Set of the languages' names, "english" or "chinese".
         languages: Further names of languages by code, which take precedence.
         variants: By language code, other values of fields, for pairs with this source or target.
-        source_language, target_language: Codes of the pair that is translated if none is chosen.
+        source_language, target_language: Codes of the default pair of languages.
         directions: Pairs of language codes that the model was trained on; empty: any pair.
         search: Default search options of the translator, which take precedence over `SEARCH`.
         published: Address at which the model's authors published the prompt.
@@ -153,7 +153,10 @@ class TranslationPrompt:
         return {x: y for x, y in values.items() if y != plain.get(x)}
 
     def variant(self, source: str | None, target: str | None) -> TranslationPrompt:
-        """Return the prompt for a pair of languages."""
+        """Return the prompt for a pair of languages.
+
+        It is the first of `variants` whose code is the source or the target, else this prompt.
+        """
         code = next((x for x in self.variants if x in (source, target)), None)
         if code is None:
             return self

@@ -54,7 +54,10 @@ TABLES = {
 
 
 def translator_options(folder: Path, model: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Return the result of `options_of` after a check; `tokenizer_class` without "Fast".
+    """Return the result of `options_of` after a check, with a `tokenizer_class`.
+
+    It is the class in `tokenizer_config.json`, else in `config.json`, without "Fast"; None if
+    neither has it.
 
     Args:
         folder: Folder of the checkpoint.
@@ -137,7 +140,7 @@ def filled(
 
 
 def check_size(size: int, folder: Path, config: Mapping[str, Any]) -> None:
-    """Check that the `vocab_size` of a config is the size of the tokenizer, or slightly more.
+    """Check that the `vocab_size` of a config is the size of the tokenizer, or at most 127 more.
 
     Raises:
         ValueError: If it is not.
@@ -150,7 +153,7 @@ def check_size(size: int, folder: Path, config: Mapping[str, Any]) -> None:
 
 
 def listed_languages(options: Mapping[str, Any]) -> list[str]:
-    """Return NLLB's language codes in the order of the options' lists; [] if others are listed."""
+    """Return NLLB's language codes in the order of the options; [] unless all are listed."""
     for name in LISTS:
         tokens = [str(text_of(token)) for token in options.get(name) or []]
         tokens = [x for x in tokens if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", x)]

@@ -44,7 +44,8 @@ def read_vocabulary(folder: Path, name: str | None, kind: str | None) -> tuple[b
             a `vocab.json`, else as for BERT.
 
     Returns:
-        The content of the `tokenizer.json`, the class, and whether texts get special tokens.
+        The content of the `tokenizer.json`, the tokenizer class, and whether texts get special
+        tokens around them.
 
     Raises:
         FileNotFoundError: If there is no vocabulary, or the class needs a `tokenizer.json`.
@@ -75,7 +76,7 @@ def read_vocabulary(folder: Path, name: str | None, kind: str | None) -> tuple[b
 def _from_files(library, folder, kind):
     """Return a tokenizer, its class, and whether texts get special tokens.
 
-    Return None if the folder has no vocabulary files that are read.
+    Return None if the folder has no vocabulary files of this kind.
     """
     if (folder / WORDS).is_file() and (folder / MERGES).is_file():
         framed = kind in FRAMED

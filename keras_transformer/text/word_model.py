@@ -9,7 +9,7 @@ _WORD = 3  # the type of the model
 
 
 def word_model(pieces: Sequence[str], unk: str, eos: str) -> bytes:
-    """Return a serialized SentencePiece model that takes each word as a piece, and changes nothing.
+    """Return a serialized SentencePiece model that splits a text at white space only.
 
     Args:
         pieces: The pieces; those of words begin with SentencePiece's symbol for a space.

@@ -1,4 +1,4 @@
-"""Places of words in texts."""
+"""Spans of words in texts, and the tokens that belong to each word."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ FILES = ("source.json", "target.json")
 
 
 def word_class(word: str) -> str:
-    """Return the class of a word: capitals, digits, hyphen, and its last two letters if long.
+    """Return the class of a word: capitals, digits, hyphen, and its last two letters if it is long.
 
     "Painted" has the class "<A~ed>", "1,200" the class "<0>". Parsers replace rare words by their
     classes (Petrov et al. 2006).

@@ -1,4 +1,4 @@
-"""Search with protected spans: numbers replace them in the source, and they return afterwards."""
+"""Search with protected spans, which numbers replace in the source during the search."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def search_protected(
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each text, best first, with the protected spans of the text.
 
-    A text of nothing but protected spans and numbers is its own translation. In other texts, a
-    number replaces each span before the search, see `text.protected`. The search requires all
-    numbers of the text as it requires terms; then each span replaces its number.
+    A text of nothing but protected spans and numbers, without prefix or terms, is its own
+    translation. In other texts, a number replaces each span before the search, see
+    `text.protected`. The search requires all numbers of the text as it requires terms; then each
+    span replaces its number.
 
     Args:
         search_with_numbers: Function from a request, and for each of its texts the numbers that a
@@ -41,7 +42,7 @@ def search_protected(
     for i, row in zip(changed, tokenizer.encode_source([texts[i] for i in changed]), strict=True):
         ids[i] = row
     numbers = [
-        x.copies() if len(row) <= max_length else {}  # a longer text is cut and may lose numbers
+        x.copies() if len(row) <= max_length else {}  # cut texts may lose numbers
         for x, row in zip(sources.values(), ids, strict=True)
     ]
     part = dataclasses.replace(part, texts=texts, ids=ids)

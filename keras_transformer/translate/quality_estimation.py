@@ -22,7 +22,7 @@ from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.translate.translator import Translator
 
 LEAST_PAIRS = 100  # with fewer pairs, the curve would depend on chance
-POOL = 10  # minimum sentences per point of the curve, so that no single one sets an end of it
+POOL = 10  # minimum sentences per corner of the curve, so that no end depends on one sentence
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,8 @@ def correlation(estimates: np.ndarray, qualities: np.ndarray) -> dict[str, float
         estimates, qualities: Numbers (N,).
 
     Returns:
-        `pearson` and `spearman`, in [-1, 1]; NaN if either side is constant.
+        `pearson` and `spearman`, in [-1, 1]; NaN if either side is constant or has fewer
+            than two numbers.
     """
     known = ~(np.isnan(estimates) | np.isnan(qualities))
     sides = [estimates[known], qualities[known]]

@@ -18,7 +18,8 @@ def checked_replies(
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses without explanations.
 
-    A warning counts the texts whose best hypothesis is empty, repeats the prompt, or was cut.
+    An explanation begins with a stop text of the prompt that the source does not contain. A warning
+    counts the texts whose best hypothesis is empty, repeats the prompt, or was cut.
 
     Args:
         tokenizer: Tokenizer with the prompt.
@@ -51,7 +52,7 @@ def checked_replies(
 def _checked(tokenizer, text, reply):
     """Return a reply, cut before its first stop text, and its fault, None if it has none.
 
-    A reply that begins with a stop text is returned whole.
+    A reply that begins with a stop text, or that repeats the prompt, is not cut.
     """
     if not text.strip():
         return reply, None

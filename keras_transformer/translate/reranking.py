@@ -55,8 +55,8 @@ class Reranker:
 
     Args:
         translator: The translator.
-        weights: Weight of each feature, a finite number by the feature's name. Features without a
-            weight are not computed.
+        weights: Weight of each feature, a finite number by the feature's name. A feature without a
+            weight is not computed, except `forward`.
         reverse: Translator with the languages swapped, for the weight `reverse`; None: without
             this feature. Its tokenizer may differ.
         language_model: Language model of the target language, for the weight `language_model`;
@@ -217,7 +217,8 @@ def tune_weights(
         count, tokens_per_batch, options: See `Reranker.translate`.
 
     Raises:
-        TypeError, ValueError: If there are no texts, or see `Reranker.translate`.
+        TypeError, ValueError: If there are no texts, or the numbers of texts differ; see also
+            `Reranker.translate`.
     """
     sources, references = checked_texts(sources, "sources"), checked_texts(references, "references")
     same_number(sources, references)

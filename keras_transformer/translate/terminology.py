@@ -21,7 +21,8 @@ from keras_transformer.translate.engines.engine import Hypothesis
 
 # Minimum `beam_size` of a search with phrases, which reserves beam slots, see `decoding.banks`.
 LEAST_BEAMS = 6
-# Maximum number of spellings of the required numbers of a text: a search compares each with all.
+# Maximum number of spellings of the required numbers of a text, all of which a search compares with
+# each other.
 MOST_FORMS = 64
 
 Ways = list[list[int]]  # sequences of token ids that spell a phrase
@@ -89,7 +90,7 @@ def search_with_terms(
     search: Search,
     numbers: Sequence[Mapping[tuple[str, ...], bool]] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Return the hypotheses of each text, best first, with the terms that the text has.
+    """Return the hypotheses of each text, best first, with the required terms and numbers.
 
     All texts are searched without the glossary first, since most translations contain the terms
     anyway. If one of the first `num_hypotheses` (None: 1) hypotheses of a text lacks a term or a
@@ -173,7 +174,10 @@ def _spelled(tokenizer, glossary):
 
 
 def _numbers(tokenizer, numbers):
-    """Return the token id sequences of the numbers that a tokenizer can spell, by their forms."""
+    """Return the token id sequences that spell each number, by the forms of the number.
+
+    Numbers that cannot be spelled are left out, as are those beyond `MOST_FORMS` sequences.
+    """
     spelled, count = {}, 0
     for forms, is_after_mark in numbers.items():
         beginnings = ("a ", "(")[: 1 + is_after_mark]

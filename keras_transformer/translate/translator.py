@@ -78,7 +78,7 @@ class Translator:
         self.directions = tuple((source, target) for source, target in directions)
 
     def _choose(self, tokenizer, source_language, target_language):
-        """Set the pair of languages, and the one between them for two steps."""
+        """Set the pair of languages, and `middle`, the third language, if it needs two steps."""
         self.middle = middle_of(self.directions, source_language, target_language)
         self.tokenizer = tokenizer.between(self.middle or source_language, target_language)
         self.source_language, self.target_language = source_language, target_language
@@ -365,7 +365,8 @@ class Translator:
         folder = located(folder)
         new_engine, tokenizer, config = load_engine(folder, engine, precision)
         languages = dict(source_language=source_language, target_language=target_language)
-        config = config.get("prompt") or config  # of a language model that translates
+        # A language model that translates has languages and search options in its prompt.
+        config = config.get("prompt") or config
         translator, search = cls.__new__(cls), Search.saved(config, Path(folder, CONFIG))
         translator._begin(new_engine, search, config.get("directions") or ())
         source, target = (code or config.get(name) for name, code in languages.items())

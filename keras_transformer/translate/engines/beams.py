@@ -34,7 +34,7 @@ class Beam:
 
 def penalty(length: int, search: Search) -> float:
     """Return the divisor of a text's score, see `decoding.rules.length_penalty_factor`."""
-    base = length if search.scoring == "transformers" else (5 + length) / 6
+    base = (5 + length) / 6 if search.scoring == "wu" else length
     return base**search.length_penalty
 
 

@@ -34,7 +34,7 @@ class Carried:
     fixed: bool = False
 
     def check(self, given: Mapping[str, Any]) -> None:
-        """Raise ValueError if an option is not accepted; a default value is, except with `fixed`.
+        """Raise ValueError if an option is not accepted; default values are, unless `fixed` is set.
 
         Args:
             given: Values of options by name.

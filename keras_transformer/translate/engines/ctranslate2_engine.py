@@ -41,7 +41,7 @@ class CTranslate2Engine:
     """An engine that computes with CTranslate2 and returns the hypotheses of `KerasEngine`.
 
     The model is converted once, see `ctranslate2_cache`. The Keras model is loaded only if it is
-    needed: as the attribute `model`, for attention weights; for the few texts whose hypotheses
+    needed: as the attribute `model`, for attention weights; for texts whose hypotheses
     cannot be derived from CTranslate2's beams, see `beams.BeamEnd`; and for texts whose
     translations lack a number, with `protect`.
 
@@ -130,7 +130,7 @@ class CTranslate2Engine:
         return results
 
     def _with_numbers(self, tokenizer, request, search, numbers):
-        """Return the hypotheses of each text; those without its numbers, from the Keras model."""
+        """Return the hypotheses of each text; texts that lack a number use the Keras model."""
         results = self.search(tokenizer, request, search)
         count = search.num_hypotheses or 1
         lacking = [
@@ -220,7 +220,7 @@ class CTranslate2Engine:
         return [pieces[i] for i in ids]
 
     def _decode(self, tokenizer, search, rows, results):
-        """Decode the hypotheses of the rows that have some, and put them into `results`."""
+        """Decode the hypotheses of rows whose `found` is set, and put them into `results`."""
         places = [(i, x) for i, row in rows.items() for x in row.found or ()]
         texts = tokenizer.decode_target([x.ids for _, x in places])
         for i, row in rows.items():

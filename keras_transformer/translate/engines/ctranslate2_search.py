@@ -14,7 +14,7 @@ from keras_transformer.translate.engines.beams import Beam, BeamEnd
 NEVER = -1e9  # CTranslate2 gives this total or less to beams that do not exist
 PLAIN = 1e-9  # a length penalty so small that CTranslate2's scores are the totals
 MARGIN = 2  # tokens beyond the expected length: competing beams usually end within them
-STEP = 4  # the first length of a search is a multiple of it, so that similar texts share batches
+STEP = 4  # first lengths of searches are multiples of 4, so that similar texts share batches
 
 
 @dataclass(eq=False)
@@ -84,13 +84,13 @@ class RowSearch:
         self._costs_nothing = search.scoring == "transformers"  # forced tokens have probability 1
 
     def run(self, rows: Sequence[Row]) -> None:
-        """Search for all rows and set their `found`; the rows are changed in place."""
+        """Search for all rows; set `found` of those whose hypotheses can be derived."""
         with_prefix = [row for row in rows if row.prefix]
         self._begin(with_prefix)
         if self.search.beam_size == 1:
             self._greedy(rows)
             return
-        if self.search.scoring == "marian":  # its beam shrinks, that of CTranslate2 does not
+        if self.search.scoring == "marian":  # Marian's beam shrinks, CTranslate2's does not
             return
         # A beam search needs a free step between the prefix and the EOS at the limit.
         rows = [row for row in rows if row.limit > len(row.prefix) + 1]

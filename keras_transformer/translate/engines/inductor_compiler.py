@@ -38,7 +38,7 @@ def compiled_search(
 ) -> Callable[..., list[np.ndarray]] | None:
     """Return a search in compiled code, from its arguments to arrays of ids and scores.
 
-    It consists of two functions: the code before the loop, and one turn of the loop.
+    It consists of two functions: the code before the loop, and one iteration of it.
 
     Args:
         compiled: `Packages.compiled` or `Packages.kept`.

@@ -34,7 +34,8 @@ class InductorEngine(KerasEngine):
     The first search is compiled with its options, for any number and length of texts. If no earlier
     process has done so, a child process compiles it in the background. Until it is compiled, and if
     that fails, the search runs as in `KerasEngine`, with the same results. Sampling, scores, and
-    searches with other options, a constraint or a shortlist always run as in `KerasEngine`. The
+    searches with other options, a constraint or a shortlist always run as in `KerasEngine`; if the
+    first search had no prefixes, so do searches with prefixes, and conversely. The
     compiled code has its own copies of weights that it packs. Many texts are translated by one
     thread per core.
 

@@ -69,7 +69,11 @@ class KerasEngine:
         facts: Mapping[str, Any],
         base: str | os.PathLike | None,
     ) -> None:
-        """Write a translator with this model, see `saved.folder.save_folder`."""
+        """Write a translator with this model, see `saved.folder.save_folder`.
+
+        Raises:
+            ValueError: If the model is an ensemble, or a language model with a prompt.
+        """
         if isinstance(self.model, Ensemble | Prompted):
             which = "an ensemble" if isinstance(self.model, Ensemble) else "a prompted model"
             parts = "translators" if isinstance(self.model, Ensemble) else "language model"

@@ -109,7 +109,7 @@ class OnnxTranslator:
         memory = {x: np.repeat(y, beam_size, axis=0) for x, y in memory.items()}
         past = {}
         for entry in self.decoder.get_inputs():
-            if entry.name.startswith("past_"):  # keys and values of no positions, or a first state
+            if entry.name.startswith("past_"):  # empty keys and values, or a state of zeros
                 sizes = [size if isinstance(size, int) else 0 for size in entry.shape[1:]]
                 past[entry.name] = np.zeros((beam_size, *sizes), "float32")
         has_position = any(x.name == "position" for x in self.decoder.get_inputs())
@@ -132,7 +132,7 @@ class OnnxTranslator:
                 logs[:, ~np.isin(np.arange(logs.shape[1]), forced)] = NEVER
             scores = (totals[:, None] + logs).ravel()
             best = np.argsort(-scores, kind="stable")[: (1 + len(ends)) * beam_size]
-            if shrinks:  # each finished hypothesis takes a place for good
+            if shrinks:  # each finished hypothesis narrows the beam by one
                 scores[best[beam_size - len(finished) :]] = NEVER
             beams, chosen = best // logs.shape[1], best % logs.shape[1]
             base = (5 + length) / 6 if options["scoring"] == "wu" else length

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from keras_transformer.search import Search
+from keras_transformer.decoding.rules import length_penalty_factor
+from keras_transformer.search import SCORINGS, Search
 from keras_transformer.translate.engines.beams import Beam, BeamEnd, penalty
 
 pytestmark = pytest.mark.once("Python alone: no tensor")
@@ -122,6 +123,12 @@ def test_the_same_hypotheses_as_our_search(scoring, length_penalty, options):
             assert [x for x, _ in found] == pytest.approx([x for x, _ in expected])
     assert several > 2 * len(seeds)  # of 27 cases each
     assert options or 0 < hidden < 12 * len(seeds)
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_scores_have_the_length_penalty_of_our_search(scoring):
+    search = Search(length_penalty=0.6, scoring=scoring)
+    assert penalty(7, search) == length_penalty_factor(7, 0.6, scoring)
 
 
 def test_a_beam_that_is_not_shown_is_not_guessed():
