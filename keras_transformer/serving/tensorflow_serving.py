@@ -103,23 +103,24 @@ async def metadata(
 ) -> dict[str, Any]:
     """Return the signatures of a model's version; without a version, of the highest one.
 
-    The answer also has the search options that are stored in the model's folder.
+    The signature `score` is left out if the model cannot score. The answer also has the search
+    options that are stored in the model's folder.
     """
     request.app.state.guard.check(request)
     service = request.app.state.service
     named_models = _models(service, name, version, label)
     *_, model = named_models or service.catalogue.models[name].by_number.values()
     texts, translations = {"texts": _tensor("texts")}, {"translations": _tensor("translations")}
-    scores = {"scores": _tensor("scores", FLOAT)}
-    pairs = {name: _tensor(name) for name in NAMES["score"]}
     signatures = {
         "serving_default": _signature(texts, translations),
         "translate": _signature(texts, translations),
         "nbest": _signature(
             texts, {x: _tensor(x, y, 2) for x, y in (("translations", TEXT), ("scores", FLOAT))}
         ),
-        "score": _signature(pairs, scores),
     }
+    if model.handler(model.default or next(iter(model.pairs))).can_score:
+        pairs = {name: _tensor(name) for name in NAMES["score"]}
+        signatures["score"] = _signature(pairs, {"scores": _tensor("scores", FLOAT)})
     return {
         "model_spec": {"name": model.name, "signature_name": "", "version": model.version.number},
         "metadata": {"signature_def": {"signature_def": signatures}, "search": model.search},
