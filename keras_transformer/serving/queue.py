@@ -161,7 +161,8 @@ class Batcher:
 
         Raises:
             TooLargeError: If they alone exceed the client's share of the queue.
-            QueueFullError: If they exceed it together with those in the queue.
+            QueueFullError: If they have no room now: in the queue, or in the share of the client or
+                of all files.
         """
         self._waiting.check(tokens)
 

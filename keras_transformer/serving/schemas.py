@@ -25,11 +25,11 @@ def _given(texts: str | list[str]) -> str | list[str]:
     return texts
 
 
-MOST_ITEMS = 10_000  # maximum texts of a request, and maximum results: texts times results each
-MOST_ERRORS = 100  # errors that are described; 100,000 would take a second
+MOST_ITEMS = 10_000  # maximum texts of a request, and maximum results: texts times results per text
+MOST_ERRORS = 100  # maximum errors that an answer describes; 100,000 would take a second
 
 Item = TypeVar("Item")
-# Stop at the first wrong item: pydantic would describe each of a million.
+# `fail_fast`: without it, pydantic describes each wrong item of a list, even a million.
 Many = Annotated[list[Item], Field(max_length=MOST_ITEMS, fail_fast=True)]
 Text = Annotated[str, AfterValidator(writable)]
 Language = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]

@@ -1,4 +1,4 @@
-"""The REST API of TensorFlow Serving: models by name, and `:predict`."""
+"""Routes of TensorFlow Serving's REST API: `:predict`, status and metadata of models."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def status(
 async def metadata(
     request: Request, name: str, version: str | None = None, label: str | None = None
 ) -> dict[str, Any]:
-    """Return the signatures of a model's version; without a version, of the highest one.
+    """Return the signatures of a version of a model; if none is named, of the highest one.
 
     The signature `score` is left out if the model cannot score. The answer also has the search
     options that are stored in the model's folder.
@@ -137,7 +137,7 @@ def _signature(inputs, outputs):
 
 
 def _models(service, name, version, label):
-    """Return a list with the version that a request names; it is empty without such a name."""
+    """Return [the version or label that a request names], or [] if it names neither."""
     models = service.catalogue.models
     if name not in models:
         raise HTTPException(404, f"model must be one of {', '.join(models)}, got {name[:80]!r}")

@@ -52,9 +52,9 @@ class LanguageModel:
 
 
 def is_language_model(folder: Path) -> bool:
-    """Return whether a folder is a saved language model without a prompt for translations.
+    """Return whether a folder is a saved language model to serve as such.
 
-    With such a prompt, a language model is served as a translator.
+    A language model with a prompt for translations is served as a translator.
 
     Raises:
         ValueError: If its `config.json` is broken.
