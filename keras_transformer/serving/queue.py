@@ -122,7 +122,7 @@ class Batcher:
             cancelled.
 
         Raises:
-            TooLargeError, QueueFullError: See `check`.
+            TooLargeError, QueueFullError: See `check`; QueueFullError also after `close`.
         """
         items, costs = handler.read(texts) if costs is None and texts else (texts, costs or [])
 

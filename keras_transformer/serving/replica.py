@@ -115,7 +115,8 @@ def load(
         options: Options of `Catalogue.load`.
 
     Raises:
-        ValueError: If the GPU is not there, or for the reasons of `Catalogue.load`.
+        ValueError: If the backend sees no GPU but a device is given; see also `Catalogue.load`.
+        ImportError: See `Catalogue.load`.
     """
     from keras_transformer.backend import BACKEND, count_gpus, keep_compilations
     from keras_transformer.serving.catalogue import Catalogue

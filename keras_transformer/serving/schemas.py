@@ -68,7 +68,8 @@ class TranslateResponse(_Model):
     """Translations: lists if the request had a list of texts.
 
     `quality` is in [0, 1]: an estimate of the chrF of the translation. Only answers for plain texts
-    by models with a calibration have it; null: the text has no words, or cannot be scored.
+    by models with a calibration have it. Null in a list: the text has no words, or cannot be
+    scored.
     """
 
     translatedText: str | list[str]

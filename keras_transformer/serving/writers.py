@@ -47,7 +47,7 @@ class LanguageModel:
 
     @cached_property
     def names(self) -> TokenTexts:
-        """The texts of the model's tokens."""
+        """Decoder of the model's tokens one by one."""
         return TokenTexts(self.writer.tokenizer)
 
 
