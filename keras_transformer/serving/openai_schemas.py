@@ -145,7 +145,7 @@ class _Reply(_Request):
 
 
 class Part(BaseModel):
-    """A part of a message: text, and nothing else."""
+    """A part of a message; only text is accepted."""
 
     model_config = ConfigDict(extra="forbid")
 

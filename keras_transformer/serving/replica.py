@@ -1,4 +1,4 @@
-"""A replica: a process with the models that computes for the server; both ends of its pipe."""
+"""Replicas, processes that compute for the server: the server's side and the process's side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ERRORS = {kind.__name__: kind for kind in (ValueError, ImportError, OSError)}
 
 
 class Replica(Child):
-    """A process that holds the models, as the server sees it.
+    """A process that holds the models and computes; the server's side of it.
 
     Args:
         task: Arguments of `load`.
