@@ -38,7 +38,7 @@ class CorpusCommand(Command):
     """
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; first repeat `--input` and `--target` before each of their values."""
+        """Parse the arguments; if the folder is first, repeat options before each value."""
         spread: list[str] = []
         option, has_folder = None, False
         for i, argument in enumerate(args):
