@@ -132,7 +132,7 @@ def clean(
 
 
 def _check_files(inputs: list[Path], outputs: list[Path], written: list[Path]) -> None:
-    """Raise an error for missing, equal or wrong files; done before the work starts."""
+    """Raise an error for missing, equal or wrong files, before the work starts."""
     check_sides("--input", inputs)
     if len(outputs) > 2:
         raise ValueError(f"--output takes one file or two, got {len(outputs)}")
@@ -199,7 +199,7 @@ def _filters(
 def _scoring(
     forward: Path | None, reverse: Path | None, keep: float | None, codes: list[str | None]
 ) -> Callable | None:
-    """Return the function that scores pairs with both translators; None without them."""
+    """Return the function that scores pairs with both translators; None if neither is given."""
     if keep is not None and not 0 < keep <= 1:
         raise ValueError(f"--keep must be above 0 and at most 1, got {keep}")
     if forward is None or reverse is None:
@@ -290,7 +290,7 @@ def _open(path: Path, mode: Literal["w", "w+"] = "w") -> TextIO:
 
 @contextlib.contextmanager
 def _replacing(paths: list[Path], num_outputs: int) -> Iterator[_Files]:
-    """Yield the files. Once all are complete, they replace `paths`; after an error, none does."""
+    """Yield the files. At the end they replace `paths`; after an error, `paths` are unchanged."""
     with contextlib.ExitStack() as moves:
         temporary = [moves.enter_context(replacing(path)) for path in paths]
         with _Files(temporary, num_outputs) as files:

@@ -1,4 +1,4 @@
-"""Commands that convert saved folders, or describe one."""
+"""Commands that import, export, average, merge and describe models."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ def export(
     TensorFlow Serving looks for it; any process with tensorflow and tensorflow-text can load it,
     without keras-transformer. The export needs both packages, whatever backend trained the model.
     Language models are exported to the formats hugging-face and gguf.
-    The search options are fixed in a SavedModel. The formats hugging-face, marian and gguf store
-    the model's own as defaults. With ctranslate2 and onnx, the program that runs them chooses.
+    The search options are fixed in a SavedModel. The formats hugging-face, marian, onnx and gguf
+    store those of FOLDER as defaults. With ctranslate2, the program that runs the model chooses.
 
     \b
     Examples:

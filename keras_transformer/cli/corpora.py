@@ -38,7 +38,7 @@ class CorpusCommand(Command):
     """
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
-        """Repeat the option before each of its values, if the folder is the first argument."""
+        """Parse the arguments; if the folder is first, repeat options before each value."""
         spread: list[str] = []
         option, has_folder = None, False
         for i, argument in enumerate(args):

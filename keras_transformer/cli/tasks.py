@@ -87,7 +87,7 @@ def command_of(kind: Kind, use: Use) -> Callable:
 
 
 def _lines(items: str, path: Path | None, text_field: str | None) -> Iterator[str]:
-    """Return the texts of a file, or its whole lines if an item may be more than one text."""
+    """Return the texts of a file; for questions and for a table of pairs, its whole lines."""
     is_table = path is not None and suffix_of(path) in TSV and text_field is None
     if items == "questions" or (items == "texts or pairs" and is_table):  # its columns are a pair
         return read_whole_lines(path)

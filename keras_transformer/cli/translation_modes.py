@@ -175,7 +175,10 @@ def _loading(asked):
 
 
 def _glossary(asked):
-    """Return the glossary, or None; without --inline-terms, refuse searches without constraints."""
+    """Return the glossary, or None if there is none.
+
+    Without --inline-terms, refuse options whose search cannot be constrained.
+    """
     from keras_transformer.text.glossary import Glossary
 
     if asked.glossary is None:

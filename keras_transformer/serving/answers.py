@@ -16,8 +16,8 @@ from keras_transformer.serving.turns import Workers
 from keras_transformer.system import interruption
 from keras_transformer.text.word_spans import words
 
-# Characters of waiting texts at which the handler reads them, that is, counts their tokens. Each
-# text counts as 100 characters more.
+# Number of characters at which the handler reads the waiting texts, that is, counts their tokens.
+# Each text counts as 100 characters more than it has.
 PART = 50_000
 
 
@@ -192,7 +192,7 @@ class _Reader:
     def fits(self, sentence):
         """Return whether a sentence is not too long for the handler."""
         limit = self._handler.max_length
-        # A token has at least one byte, so few sentences need a count. 8: room for special tokens.
+        # A token has at least one byte, so short sentences need no count. 8: for special tokens.
         if limit is None or len(sentence.encode()) + 8 <= limit:
             return True
         (self._known[sentence],) = zip(*self._handler.read([sentence]), strict=True)

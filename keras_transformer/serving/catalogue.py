@@ -76,6 +76,7 @@ class Model:
             max_length=handler.max_length,
             can_attend=handler.can_attend,
             can_estimate=handler.can_estimate,
+            can_score=handler.can_score,
         )
 
 

@@ -1,4 +1,4 @@
-"""Language detection."""
+"""Language detection, for `/detect` and the source language "auto"."""
 
 from __future__ import annotations
 

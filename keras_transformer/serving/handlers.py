@@ -54,6 +54,7 @@ class TranslatorHandler:
     ):
         self.translator, self._estimator = translator, estimator
         self.can_estimate = estimator is not None
+        self.can_score = not translator.middle  # a translation in two steps has no probability
         self.max_length = translator.config.max_length
         self._search = translator.options(options)
         self._options = options
@@ -182,6 +183,7 @@ class ExportedHandler:
 
     def __init__(self, exported: SavedModelEngine | OnnxEngine, **options: Any):
         self._exported = exported
+        self.can_score = isinstance(exported, SavedModelEngine)
         self._given = options
         exported.carried.check(self._given)
 
@@ -231,6 +233,7 @@ class ReplicaHandler:
         max_length: The model's `max_length`; None: unknown.
         can_attend: Whether the model has attention weights.
         can_estimate: Whether the quality of its translations can be estimated.
+        can_score: Whether it can score given translations.
     """
 
     def __init__(
@@ -240,8 +243,10 @@ class ReplicaHandler:
         max_length: int | None,
         can_attend: bool,
         can_estimate: bool,
+        can_score: bool = True,
     ):
-        self.max_length, self.can_attend, self.can_estimate = max_length, can_attend, can_estimate
+        self.max_length, self.can_attend = max_length, can_attend
+        self.can_estimate, self.can_score = can_estimate, can_score
         self._ask, self._tokenizer = ask, tokenizer
 
     def read(self, texts: Sequence[str]) -> tuple[list[Any], list[int]]:

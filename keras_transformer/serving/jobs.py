@@ -41,7 +41,7 @@ class Scorer(_OfPairs):
     def search(
         self, pairs: Sequence[tuple[str, str]], num_hypotheses: int, tokens_per_batch: int
     ) -> list[float]:
-        """Return the score of each pair."""
+        """Return log p(target | source) of each pair, a sum over the target's tokens and EOS."""
         return self.handler.score(pairs, tokens_per_batch)
 
 
@@ -62,7 +62,7 @@ class Lister:
     def search(
         self, sources: Sequence[Any], num_hypotheses: int, tokens_per_batch: int
     ) -> list[list[tuple[str, float]]]:
-        """Return as many translations as the search has beams, best first."""
+        """Return (translation, score) pairs of each text, as many as beams, best first."""
         return self.handler.nbest(sources, tokens_per_batch)
 
 

@@ -52,6 +52,6 @@ class KeptFiles:
             del self._files[token]
 
     def find(self, token: str, name: str) -> bytes | None:
-        """Return the content of a file; None if it does not exist, or has expired."""
+        """Return a file's content; None if the token has no file of this name, or it is expired."""
         file = self._files.get(token)
         return file.content if file and file.name == name and file.expires > self._clock() else None

@@ -263,9 +263,9 @@ def _first_uses(aligned, low, high):
 
 
 def _longest_run(numbers):
-    """Return start and end of the longest run, in which single numbers may be missing.
+    """Return the longest run of sorted numbers, as [start, end); None if there are no numbers.
 
-    Return None if there are no numbers.
+    Single numbers may be missing in a run.
     """
     runs: list[list[int]] = []
     for number in numbers:

@@ -30,7 +30,7 @@ async def health(request: Request) -> dict[str, str]:
 async def ready(request: Request) -> dict[str, str]:
     """Return ok if the server can answer requests now, else 503 with the reason.
 
-    `/health` must be ok, all translators warm, and the server not stopping.
+    Ready means: `/health` is ok, all translators are warm, and the server is not stopping.
     """
     service = request.app.state.service
     reason = service.is_broken() or (service.is_stopping and "the server is stopping")

@@ -1,4 +1,4 @@
-"""The answer to a request for replies: their events become texts, choices and chunks."""
+"""The answer to a request of OpenAI's API: the events of its replies become JSON."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from keras_transformer.serving.token_texts import Token, TokenTexts
 
 
 class OpenAIAnswer:
-    """The answer to one request: its replies, whole or in chunks.
+    """The replies to one request, as one JSON object or as the chunks of a stream.
 
     Args:
         replies: The thread that generates them.
-        names: The texts of the model's tokens.
+        names: Decoder of the model's tokens.
         jobs: One job for each reply; `OpenAIAnswer` sets `listen` of each.
         n: Number of replies for each prompt, in consecutive jobs.
         stop: Texts that end a reply.
@@ -72,7 +72,7 @@ class OpenAIAnswer:
             self._replies.cancel(left)
 
     async def whole(self) -> dict[str, Any]:
-        """Return the answer when all replies have ended."""
+        """Return the answer when all replies have ended; raise the error of a reply that failed."""
         texts = ["" for _ in self._jobs]
         tokens: list[list[Token]] = [[] for _ in self._jobs]
         async for index, piece, more, _ in self._pieces():
@@ -92,7 +92,8 @@ class OpenAIAnswer:
         """Yield the chunks of the answer.
 
         Args:
-            with_usage: Whether an additional last chunk has the numbers of tokens.
+            with_usage: Whether an additional last chunk has the numbers of tokens; the other chunks
+                then have `usage: null`.
         """
         form, more = self._form, {"usage": None} if with_usage else {}
         for index in range(len(self._jobs)):
@@ -107,8 +108,8 @@ class OpenAIAnswer:
     async def _pieces(self):
         """Yield (index of a reply, its next text, its next tokens, why it ended or None).
 
-        All tokens of a reply that have arrived come together: with a slow client, or while the
-        server is busy, there are fewer and longer pieces.
+        The tokens are empty without log-probabilities. All events of a reply that have arrived
+        become one piece: with a slow client or a busy server, pieces are fewer and longer.
         """
         while any(reply.end is None for reply in self._replied):
             arrived = {}
@@ -122,7 +123,7 @@ class OpenAIAnswer:
                     yield index, *self._taken(index, events)
 
     def _taken(self, index, events):
-        """Take the events of a reply; return its next text, its tokens, and why it ended."""
+        """Take events of a reply; return their text and tokens, and why it ended, or None."""
         reply, piece, tokens = self._replied[index], "", []
         if reply.pieces is None:
             prompt = self._jobs[index].prompt_ids if self._form.continues else ()
@@ -160,4 +161,4 @@ class _Replied:
 
     pieces: Pieces | None = None  # None until its first token
     length: int = 0  # number of tokens
-    end: str | None = None  # why it ended
+    end: str | None = None  # why it ended; None: it has not ended

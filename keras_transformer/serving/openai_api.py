@@ -1,4 +1,4 @@
-"""OpenAI's API of language models: chat completions, completions, models."""
+"""Routes of OpenAI's API for language models: chat completions, completions, models."""
 
 from __future__ import annotations
 

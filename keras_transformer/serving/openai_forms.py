@@ -1,4 +1,4 @@
-"""Answers in OpenAI's forms: replies, whole or in chunks, with log-probabilities and usage."""
+"""Builders of OpenAI's JSON for replies: choices, chunks, log-probabilities and usage."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Form:
         return {**self._common, "object": self.chunk_object, "choices": choices, **more}
 
     def first(self, index: int) -> dict[str, Any] | None:
-        """Return the choice of the first chunk of a reply; None if there is no such chunk."""
+        """Return the choice of a chunk to send before a reply's text; None: send no such chunk."""
         return None
 
     def choice(
@@ -54,8 +54,8 @@ class Form:
         Args:
             index: Number of the choice.
             text: Its text.
-            tokens: Its tokens, if there are log-probabilities.
-            end: Why it ended: "stop" or "length".
+            tokens: Its tokens; not used if `top` is None.
+            end: Why it ended: "stop" or "length"; None: it goes on in a later chunk.
         """
         raise NotImplementedError
 
@@ -132,7 +132,7 @@ class CompletionForm(Form):
 
 
 def _by_text(top):
-    """Map texts of tokens to log-probabilities; a repeated text is replaced by the token's id."""
+    """Map texts of tokens to log-probabilities; a token whose text repeats is named by its id."""
     log_probs: dict[str, float] = {}
     for token in top:  # the most probable first
         name = f"token_id:{token.id}" if token.text in log_probs else token.text
@@ -141,12 +141,12 @@ def _by_text(top):
 
 
 def usage(prompt: int, cached: int, completion: int) -> dict[str, Any]:
-    """Return the number of tokens of a request.
+    """Return the field `usage` of an answer.
 
     Args:
-        prompt: Tokens of the prompts.
-        cached: Tokens of the prompts that were in the cache.
-        completion: Tokens of the replies.
+        prompt: Number of tokens of the prompts.
+        cached: Number of these that were in the cache.
+        completion: Number of tokens of the replies.
     """
     return {
         "prompt_tokens": prompt,

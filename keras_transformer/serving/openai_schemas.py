@@ -1,4 +1,4 @@
-"""Schemas of OpenAI's requests for chats and completions; other fields are refused by name."""
+"""Schemas of OpenAI's requests for chats and completions; errors name unsupported fields."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class _Request(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_names(cls, values: Any) -> Any:
-        """Return the fields that are set; raise `Refusal` for unknown or unsupported ones."""
+        """Return the fields that are not null; raise `Refusal` for unknown or unsupported ones."""
         if not isinstance(values, dict):
             return values
         _check_unsupported(values, WITHOUT_EFFECT, "")
@@ -137,7 +137,7 @@ class _Reply(_Request):
 
         Args:
             max_tokens: Maximum number of tokens of a reply.
-            writer: The model; if it has search options of its own, they replace OpenAI's defaults.
+            writer: The model; if its folder has search options, they replace OpenAI's defaults.
         """
         drawn = dict(temperature=float(self.temperature), top_p=max(float(self.top_p), 1e-9))
         drawn = {x: y for x, y in drawn.items() if x in self.model_fields_set or not writer.search}
@@ -145,7 +145,7 @@ class _Reply(_Request):
 
 
 class Part(BaseModel):
-    """A part of a message: text, and nothing else."""
+    """A part of a message; only text is accepted."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -165,14 +165,14 @@ class Message(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_names(cls, values: Any) -> Any:
-        """Return the fields of a message that are read; raise `Refusal` for unsupported ones."""
+        """Return a message without unsupported fields; raise `Refusal` if one has an effect."""
         if not isinstance(values, dict):
             return values
         _check_unsupported(values, _OF_MESSAGES, "messages.")
         return {name: value for name, value in values.items() if name not in _OF_MESSAGES}
 
     def plain(self) -> dict[str, str]:
-        """Return the message as a chat template takes it: plain role, content and name."""
+        """Return role, content and name (if any) as texts; role "developer" becomes "system"."""
         content = self.content
         if not isinstance(content, str):
             content = "".join(part.text for part in content)

@@ -1,4 +1,4 @@
-"""The rows and columns of TensorFlow Serving's REST API: its forms of a request and an answer."""
+"""The two forms of requests and answers of TensorFlow Serving's REST API: rows and columns."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def columns_of(asked: PredictRequest) -> list[list[str]]:
     """Return the texts of each input of the signature.
 
     Args:
-        asked: A request: with `instances`, a list whose rows are texts or objects of texts by name
-            of the input; with `inputs`, a text, a list, or an object of these by name. A text may
-            be {"b64": base64}.
+        asked: A request. `instances` is a list of rows: texts, or objects of texts by input name.
+            `inputs` is a text, a list of texts, or an object of these by input name. In place of a
+            text, {"b64": base64} is accepted.
 
     Raises:
         ValueError: If `instances` and `inputs` are both given or both missing, or do not fit the
-            signature.
+            signature, have too many texts, or a text is not valid Unicode.
     """
     forms = [name for name in ("instances", "inputs") if getattr(asked, name) is not None]
     if len(forms) != 1:
@@ -51,7 +51,7 @@ def answer_of(asked: PredictRequest, columns: dict[str, list[Any]]) -> dict[str,
 
     Args:
         asked: The request.
-        columns: The outputs by name, an item for each text.
+        columns: The outputs by name, each with an item for each text.
     """
     if len(columns) == 1:
         (column,) = columns.values()
@@ -63,7 +63,7 @@ def answer_of(asked: PredictRequest, columns: dict[str, list[Any]]) -> dict[str,
 
 
 def _named(value, names, place):
-    """Return the inputs by name; the request may leave out the name of a single input."""
+    """Return the inputs by name; if the signature has one input, its name may be missing."""
     if isinstance(value, dict) and {*value} != {ENCODED}:
         require({*value} == {*names}, place, sorted(value), f"{' and '.join(names)}")
         return value

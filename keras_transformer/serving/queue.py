@@ -122,7 +122,7 @@ class Batcher:
             cancelled.
 
         Raises:
-            TooLargeError, QueueFullError: See `check`.
+            TooLargeError, QueueFullError: See `check`; QueueFullError also after `close`.
         """
         items, costs = handler.read(texts) if costs is None and texts else (texts, costs or [])
 
@@ -161,7 +161,8 @@ class Batcher:
 
         Raises:
             TooLargeError: If they alone exceed the client's share of the queue.
-            QueueFullError: If they exceed it together with those in the queue.
+            QueueFullError: If they have no room now: in the queue, or in the share of the client or
+                of all files.
         """
         self._waiting.check(tokens)
 

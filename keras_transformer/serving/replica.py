@@ -1,4 +1,4 @@
-"""A replica: a process with the models that computes for the server; both ends of its pipe."""
+"""Replicas, processes that compute for the server: the server's side and the process's side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ERRORS = {kind.__name__: kind for kind in (ValueError, ImportError, OSError)}
 
 
 class Replica(Child):
-    """A process that holds the models, as the server sees it.
+    """A process that holds the models and computes; the server's side of it.
 
     Args:
         task: Arguments of `load`.
@@ -115,7 +115,8 @@ def load(
         options: Options of `Catalogue.load`.
 
     Raises:
-        ValueError: If the GPU is not there, or for the reasons of `Catalogue.load`.
+        ValueError: If the backend sees no GPU but a device is given; see also `Catalogue.load`.
+        ImportError: See `Catalogue.load`.
     """
     from keras_transformer.backend import BACKEND, count_gpus, keep_compilations
     from keras_transformer.serving.catalogue import Catalogue

@@ -251,7 +251,7 @@ def _model(facts, ask):
 
     def handler(pair):
         pair_tokenizer = tokenizer and tokenizer.between(*pairs[pair])
-        limits = facts["max_length"], facts["can_attend"], facts["can_estimate"]
+        limits = [facts[x] for x in ("max_length", "can_attend", "can_estimate", "can_score")]
         return ReplicaHandler(partial(ask, name, version.number, pair), pair_tokenizer, *limits)
 
     default = facts["default"] and tuple(facts["default"])

@@ -24,7 +24,8 @@ class ReplyJob:
     Args:
         prompt_ids: Token ids of the prompt.
         search, seed, end_ids, top: See `Slots.join`.
-        listen: Called in the thread with each event, or with the error that ends the reply.
+        listen: Called in the thread of `Replies` with each event, or with the error that ends the
+            reply.
 
     Attributes:
         reused: Number of prompt tokens that were in the cache; known from the first event on.
@@ -112,7 +113,7 @@ class Replies:
 
         Raises:
             TooLargeError: If the prompts alone exceed `most_waiting`.
-            QueueFullError: If they exceed it together with those in the queue.
+            QueueFullError: If they exceed it together with the waiting prompts, or after `close`.
         """
         tokens = sum(job.cost for job in jobs)
         self.check_size(tokens)

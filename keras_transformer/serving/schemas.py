@@ -25,11 +25,11 @@ def _given(texts: str | list[str]) -> str | list[str]:
     return texts
 
 
-MOST_ITEMS = 10_000  # maximum texts of a request, and maximum results: texts times results each
-MOST_ERRORS = 100  # errors that are described; 100,000 would take a second
+MOST_ITEMS = 10_000  # maximum texts of a request, and maximum results: texts times results per text
+MOST_ERRORS = 100  # maximum errors that an answer describes; 100,000 would take a second
 
 Item = TypeVar("Item")
-# Stop at the first wrong item: pydantic would describe each of a million.
+# `fail_fast`: without it, pydantic describes each wrong item of a list, even a million.
 Many = Annotated[list[Item], Field(max_length=MOST_ITEMS, fail_fast=True)]
 Text = Annotated[str, AfterValidator(writable)]
 Language = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]
@@ -68,7 +68,8 @@ class TranslateResponse(_Model):
     """Translations: lists if the request had a list of texts.
 
     `quality` is in [0, 1]: an estimate of the chrF of the translation. Only answers for plain texts
-    by models with a calibration have it; null: the text has no words, or cannot be scored.
+    by models with a calibration have it. Null in a list: the text has no words, or cannot be
+    scored.
     """
 
     translatedText: str | list[str]

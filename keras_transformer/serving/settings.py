@@ -18,7 +18,7 @@ class Settings:
         delay: Maximum seconds that a text waits for others while a thread or replica is free.
         most_waiting: Maximum number of tokens in the queue. A client may fill half of it, and so
             may the files of all clients. If there is no room, requests get 429; a single request
-            of more than half gets 413.
+            of more than half (for language models: of more than all) gets 413.
         slots: Maximum number of replies that a language model writes at once; others wait.
         timeout: Maximum seconds per request; then it gets 504. For a streamed answer, maximum
             seconds between its parts.

@@ -1,4 +1,4 @@
-"""Routes of tasks on texts and images: `/v1/rerank`, `/v1/see`, and one for each kind's `use`."""
+"""Routes of tasks: `/v1/rerank`, `/v1/see`, and one for each kind of model with a `use`."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def model_for(service: Any, task: str, name: str | None) -> TaskModel:
     """Return the model for a task: the named one, or the only one.
 
     Raises:
-        HTTPException: If no model does the task, none has this name, or several do it and none was
-            named.
+        HTTPException: 404 if no model of this name does the task; 400 if no name is given, and
+            none or several models do it.
     """
     fitting = {x.name: x for x in service.catalogue.tools.values() if task in x.tools}
     known = ", ".join(fitting) or "none"
@@ -127,7 +127,7 @@ async def searched(
 ) -> tuple[Any, int]:
     """Return the result of each item, and the number of tokens of all items.
 
-    They are computed in batches with those of other requests.
+    The items are computed in batches with those of other requests.
     """
     handler = model.handler(task, **options)
     items, costs = await service.workers.run(handler.read, items)

@@ -66,9 +66,9 @@ def _any_texts(tool, texts):
 
 
 def _by_command(kind):
-    """Return the task of a kind of models: the method with the name of the kind's command.
+    """Return the task of a kind of models; it calls the method named like the kind's command.
 
-    The option `pairs` only keeps texts and pairs of texts in different batches.
+    The option `pairs` is not passed on: it only keeps texts and pairs in different batches.
     """
 
     def run(tool, items, tokens_per_batch, pairs=None, **options):

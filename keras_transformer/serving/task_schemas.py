@@ -113,7 +113,7 @@ def _field(hint, field):
 
 
 class Found(BaseModel):
-    """Results of each text or file: `labels`, `entities`, `candidates`, ..., as the route says."""
+    """Results of each item of a request; the route names their field: `labels`, `entities` ..."""
 
     model_config = ConfigDict(extra="allow")
 

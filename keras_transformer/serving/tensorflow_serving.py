@@ -1,4 +1,4 @@
-"""The REST API of TensorFlow Serving: models by name, and `:predict`."""
+"""Routes of TensorFlow Serving's REST API: `:predict`, status and metadata of models."""
 
 from __future__ import annotations
 
@@ -101,25 +101,26 @@ async def status(
 async def metadata(
     request: Request, name: str, version: str | None = None, label: str | None = None
 ) -> dict[str, Any]:
-    """Return the signatures of a model's version; without a version, of the highest one.
+    """Return the signatures of a version of a model; if none is named, of the highest one.
 
-    The answer also has the search options that are stored in the model's folder.
+    The signature `score` is left out if the model cannot score. The answer also has the search
+    options that are stored in the model's folder.
     """
     request.app.state.guard.check(request)
     service = request.app.state.service
     named_models = _models(service, name, version, label)
     *_, model = named_models or service.catalogue.models[name].by_number.values()
     texts, translations = {"texts": _tensor("texts")}, {"translations": _tensor("translations")}
-    scores = {"scores": _tensor("scores", FLOAT)}
-    pairs = {name: _tensor(name) for name in NAMES["score"]}
     signatures = {
         "serving_default": _signature(texts, translations),
         "translate": _signature(texts, translations),
         "nbest": _signature(
             texts, {x: _tensor(x, y, 2) for x, y in (("translations", TEXT), ("scores", FLOAT))}
         ),
-        "score": _signature(pairs, scores),
     }
+    if model.handler(model.default or next(iter(model.pairs))).can_score:
+        pairs = {name: _tensor(name) for name in NAMES["score"]}
+        signatures["score"] = _signature(pairs, {"scores": _tensor("scores", FLOAT)})
     return {
         "model_spec": {"name": model.name, "signature_name": "", "version": model.version.number},
         "metadata": {"signature_def": {"signature_def": signatures}, "search": model.search},
@@ -136,7 +137,7 @@ def _signature(inputs, outputs):
 
 
 def _models(service, name, version, label):
-    """Return a list with the version that a request names; it is empty without such a name."""
+    """Return [the version or label that a request names], or [] if it names neither."""
     models = service.catalogue.models
     if name not in models:
         raise HTTPException(404, f"model must be one of {', '.join(models)}, got {name[:80]!r}")

@@ -24,10 +24,10 @@ class Token:
         id: Id of the token.
         text: The text that it adds to the reply, with its space; for a special token, its name; for
             a part of a character, "bytes:" and its bytes, such as "bytes:\xe2\x82".
-        bytes: Its bytes in UTF-8.
+        bytes: The bytes of its text in UTF-8; for a part of a character, that part's bytes.
         log_prob: Its log-probability.
-        offset: Number of characters of the reply that precede it.
-        top: The most probable tokens at its position.
+        offset: Number of characters of the reply that precede it; 0 for a token in `top`.
+        top: The most probable tokens at its position, if the request asks for them.
     """
 
     id: int
@@ -39,7 +39,7 @@ class Token:
 
 
 class TokenTexts:
-    """The texts of a model's tokens; the text of a token depends on the previous tokens.
+    """Decoder of a model's tokens one by one; a token's text depends on the previous tokens.
 
     Args:
         tokenizer: The model's tokenizer.
@@ -52,7 +52,7 @@ class TokenTexts:
         self._broken = dict(_broken(pieces, json.loads(tokenizer.content).get("decoder")))
 
     def pieces(self, prompt: Sequence[int], stop: Stops) -> Pieces:
-        """Return an empty reply to a prompt; it will end at one of the stop texts."""
+        """Return the decoder of a new reply to a prompt, which ends before a stop text."""
         return Pieces(self._tokenizer, prompt, stop)
 
     def add(self, event: Event, pieces: Pieces) -> tuple[str, Token]:

@@ -148,7 +148,7 @@ class Tracer:
 
 
 def _with_ends(spans, begun, ended):
-    """Add a span `receive` before the first span, and a span `answer` after the last one."""
+    """Add spans `receive` and `answer` before and after the spans; return [] if there are none."""
     if not spans:
         return []
     first, last = min(x.begun for x in spans), max(x.ended for x in spans)

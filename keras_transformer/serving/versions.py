@@ -26,13 +26,13 @@ FIRST = Version()  # for a folder without versions
 
 
 class Versions:
-    """All versions of a model; each request is answered by one of them.
+    """All served versions of a model; one of them answers each request.
 
     Args:
         models: The `Model` of each version.
 
     Raises:
-        ValueError: If two have the same number, or they differ in their languages or default pair.
+        ValueError: If two versions have the same number, or differ in languages or default pair.
     """
 
     def __init__(self, models: Sequence[Any]):
@@ -72,8 +72,8 @@ def versions_of(folder: Path) -> list[tuple[Path, Version]]:
     2 = 0.05
     ```
 
-    Without shares, the highest of these versions gets all requests. Without the file, only the
-    highest version is served, as TensorFlow Serving does.
+    Without shares, the highest of these versions gets all requests that name no version. Without
+    the file, or if it is empty, only the highest version is served, as by TensorFlow Serving.
 
     Raises:
         ValueError: If the file is broken or names a version that is not there, or the shares do

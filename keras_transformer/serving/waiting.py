@@ -23,17 +23,17 @@ class TextJob:
     """The texts of a request, and the results so far.
 
     Args:
-        key: Only jobs of equal keys share a batch, and files only with files.
+        key: Only jobs with equal keys share a batch, and texts of files only with those of files.
         run: Function that computes the results of texts of this key.
         texts: The texts.
         costs: Number of tokens of each text.
         alone: Whether the job is a batch of its own; it has one text, whose result is the job's.
 
     Attributes:
-        next: Index of the first text that no batch has taken.
+        next: Index of the first text that no batch has taken; the number of texts: none is left.
         left: Number of texts without a result.
-        found: The results so far; None for a text without one.
-        model: Name and version of the handler, "" if it has none.
+        found: The results so far; None for a text without a result.
+        model: Name and version of the model, from the handler in `key`; "" without a handler.
     """
 
     def __init__(
@@ -85,7 +85,8 @@ class Waiting:
 
         Raises:
             TooLargeError: If they alone exceed the client's share of the queue.
-            QueueFullError: If they exceed it together with those in the queue.
+            QueueFullError: If they have no room now: in the queue, or in the share of the client or
+                of all files.
         """
         shares = _shares(turns.current.get())
         most = self.most // 2 if shares else self.most
@@ -125,10 +126,11 @@ class Waiting:
     def take(self, most: int) -> dict[TextJob, list[int]]:
         """Take a batch of the first job and the others with its key; return text indices by job.
 
-        Clients, and the jobs of each, give one text in turn. Cancelled jobs give none.
+        Clients, and the jobs of each client, take turns, one text at a time. Cancelled jobs are
+        skipped.
 
         Args:
-            most: Maximum number of tokens; one text may have more.
+            most: Maximum number of tokens of the batch; a batch of one text may have more.
         """
         batch: dict[TextJob, list[int]] = {}
         key, tokens = self.first().key, 0
@@ -152,7 +154,7 @@ class Waiting:
         return batch
 
     def _take_turns(self, batch):
-        """Move the first client to the end, and jobs of the batch to the end of their clients."""
+        """Move the first client to the end, and a client's jobs in the batch behind its others."""
         first, *others = self._jobs
         waiting = {}
         for client in (*others, first):
@@ -172,7 +174,7 @@ class Waiting:
 
 
 def _shares(client):
-    """Return a client's shares of the queue, each with its name in error messages."""
+    """Map a client's shares of the queue to their names in messages; empty without a client."""
     if client is None:
         return {}
     return {client: "yours"} | ({"files": "files"} if client.sends_file else {})

@@ -45,7 +45,7 @@ class Watch:
         self.app, self.metrics, self.timeout, self.tracer = app, metrics, timeout, tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with a time limit; record it when it has been answered."""
+        """Pass a request on with a time limit; record it at its end."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         start, status = time.monotonic(), None
@@ -109,7 +109,7 @@ class Watch:
 
 
 async def _while_awaited(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> bool:
-    """Run an application, return True; if the client disconnects first, cancel it, return False."""
+    """Run an application; return False, and cancel it, if the client disconnects first."""
     is_read = asyncio.Event()
 
     async def receive_body() -> Message:

@@ -47,14 +47,14 @@ class LanguageModel:
 
     @cached_property
     def names(self) -> TokenTexts:
-        """The texts of the model's tokens."""
+        """Decoder of the model's tokens one by one."""
         return TokenTexts(self.writer.tokenizer)
 
 
 def is_language_model(folder: Path) -> bool:
-    """Return whether a folder is a saved language model without a prompt for translations.
+    """Return whether a folder is a saved language model to serve as such.
 
-    With such a prompt, a language model is served as a translator.
+    A language model with a prompt for translations is served as a translator.
 
     Raises:
         ValueError: If its `config.json` is broken.

@@ -52,6 +52,7 @@ def load(specifications, device, options):
         max_length=None,
         can_attend=False,
         can_estimate=False,
+        can_score=False,
     )
 
     def compute(name, number, pair, method, texts, num_hypotheses, tokens_per_batch):

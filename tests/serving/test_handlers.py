@@ -138,6 +138,7 @@ def test_onnx_graphs(monkeypatch, tmp_path):
     own = dict(length_penalty=1.0, scoring="transformers", max_extra_length=50, max_length=None)
     assert all(text == "one" and own.items() <= options.items() for text, options in asked)
     assert list(catalogue.models) == ["graphs"] and served.max_length is None
+    assert not catalogue.models["graphs"].any.facts()["can_score"]
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exports are TensorFlow's")

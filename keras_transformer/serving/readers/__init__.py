@@ -19,21 +19,22 @@ from keras_transformer.system.extras import missing
 
 MOST_BYTES = 1_000_000_000  # memory of a reader's process
 MOST_SECONDS = 20  # processor time of a reader's process
-LETTERS = 50  # maximum characters of a file's texts, tags included, per maximum number of texts
+LETTERS = 50  # maximum characters of all texts, tags included, over the maximum number of texts
 COMMAND = (sys.executable, "-I", str(Path(__file__).parent))
 
 
 class Readers:
     """Readers of files: extract the texts of a file, and write the file with other texts.
 
-    A reader's process may take `MOST_BYTES` of memory and `MOST_SECONDS` of the processor, and ends
-    with the request that it works for. So a file that was made to exhaust the server exhausts only
-    that process.
+    A reader's process may take `MOST_BYTES` of memory and `MOST_SECONDS` of processor time (without
+    limit on Windows), and ends with its request. So a file that was made to exhaust the server
+    exhausts only that process.
 
     Args:
         most_texts: Maximum number of texts in a file. Together they may have `LETTERS` times as
             many characters.
-        processes: Maximum number of processes at the same time; clients take turns.
+        processes: Maximum number of processes at the same time. If more are needed, clients take
+            turns.
     """
 
     def __init__(self, most_texts: int, processes: int = 2):
@@ -44,11 +45,11 @@ class Readers:
         """Return the texts of a file, and names of parts that are left out, such as "ruby".
 
         Args:
-            reader: Name of a module here, such as "office".
+            reader: Name of a module of this folder, such as "office".
             content: The file.
 
         Raises:
-            ValueError: If the file is not of this type.
+            ValueError: If the file is not of this type, or its archive is too large unpacked.
             TooLargeError: If it has too many texts or characters, or takes too much time or memory.
             ImportError: If a library is missing.
         """

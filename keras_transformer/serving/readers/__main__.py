@@ -1,8 +1,8 @@
-"""Read the texts of one file, or write it with others, in a process of limited time and memory.
+"""Read the texts of a file, or write it with other texts, with limited time and memory.
 
 Run by `readers.Readers` as a script, with this folder as its import path, so that it starts without
 the package. Reads a line of JSON and a file from stdin, and writes a line of JSON to stdout,
-followed by the new file if texts were given.
+followed by the new file if the request has texts.
 """
 
 import importlib
@@ -11,7 +11,7 @@ import sys
 
 
 def limit(seconds: int, most_bytes: int) -> None:
-    """Limit the processor time and the memory of this process, where the system can."""
+    """Limit the processor time and the memory of this process, except on Windows."""
     try:
         import resource
     except ImportError:  # Windows: only the server's time limit for requests ends the process

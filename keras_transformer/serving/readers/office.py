@@ -22,7 +22,7 @@ else:  # run by `__main__`, without the package
     paragraphs, text_places = map(importlib.import_module, ("paragraphs", "text_places"))
 
 MOST_UNPACKED = 200_000_000  # maximum bytes of all files in the archive
-MOST_TAGS = 2_000_000  # maximum tags in all parts; each takes up to some hundred bytes of memory
+MOST_TAGS = 2_000_000  # maximum tags in all parts with text; each takes a few hundred bytes
 TYPES = "[Content_Types].xml"
 # Ends of the content types of the parts of Office Open XML that hold text.
 _TEXT_TYPES = re.compile(
@@ -64,7 +64,7 @@ def read(content: bytes) -> tuple[list[str], list[str]]:
 
 
 def filled(content: bytes, texts: list[str]) -> bytes:
-    """Return the document with other HTML in each text; the HTML has the same spans."""
+    """Return the document with other texts: HTML with the spans that `read` returned."""
     document = _Document(content)
     for places, text in zip(document.texts(), texts, strict=True):
         text_places.fill(places, text)
@@ -105,7 +105,7 @@ class _Document:
         return etree.fromstring(self._members[member], self._parser)
 
     def _kinds(self):
-        """Return the content type of each part with text, by name; for OpenDocument, its name."""
+        """Map the name of each part with text to its content type; in OpenDocument, to its name."""
         names = {x.filename: x for x in self._members}
         if TYPES not in names:  # OpenDocument, whose parts have fixed names, also in its charts
             fixed = re.compile(r"(.*/)?(content|styles)\.xml")
@@ -152,7 +152,7 @@ class _Document:
         )
 
     def closed(self) -> bytes:
-        """Return the document as a file, with the changed trees."""
+        """Return the archive, with the changed parts."""
         for member in [x for x, read in self._read.items() if read.texts]:
             document = self._trees[member].getroottree()
             self._members[member] = etree.tostring(

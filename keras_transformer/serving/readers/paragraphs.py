@@ -1,6 +1,7 @@
-"""The texts in the XML of office documents: what a reader of the document sees.
+"""The texts in the XML of office documents, without deleted text and other hidden elements.
 
-A text ends with its paragraph, and at a line break, a tab or several spaces, which stay in place.
+A text ends with its paragraph, and at a line break, a tab or OpenDocument's repeated spaces. These
+separators stay in place.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class _Paragraph:
         self._can_join = True
 
     def add_object(self) -> None:
-        """Note an object between two words."""
+        """Record that an object follows the last slot."""
         if self.texts[-1]:
             self.texts[-1][-1].ends_at_object = True
         self._can_join = False
@@ -74,7 +75,7 @@ class Paragraphs:
 
     Args:
         tree: Root of the tree.
-        is_master: Whether the tree is of a slide master, whose placeholders are not read.
+        is_master: Whether the tree has slide masters or layouts; their placeholders are not read.
 
     Attributes:
         texts: The slots of each text that has letters, in the order of the tree.
@@ -90,7 +91,7 @@ class Paragraphs:
         self.texts = [x for x in every if any(map(str.isalpha, "".join(slot.text for slot in x)))]
 
     def _walk(self, element, paragraph):
-        """Collect the texts in an element; `paragraph` is the one around it, or None."""
+        """Collect the texts in an element; `paragraph` is the one that contains it, or None."""
         if not isinstance(element.tag, str):  # a comment
             return
         name = name_of(element)
@@ -116,7 +117,7 @@ class Paragraphs:
                 slot = Slot(element, attribute, is_attribute=True)
                 self._begun(False).texts[0].append(slot)
         if paragraph is not None and paragraph.is_open_document:
-            # Only elements of text hold text; a frame's text is in paragraphs of its own.
+            # Other elements, such as frames, have their text in paragraphs of their own.
             paragraph = paragraph if name.startswith("text:") and name != "text:note" else None
         is_text = name in WORDS and element.text != "\t"
         if paragraph is not None and (paragraph.is_open_document or is_text):
@@ -132,7 +133,7 @@ class Paragraphs:
 
 
 def _is_placeholder(element, name):
-    """Return whether a shape of a slide master is a placeholder: slides have its text."""
+    """Return whether an element of a slide master is a placeholder: slides have their own text."""
     if name == "p:sp":
         return any(name_of(x) == "p:ph" for x in element.iter())
     return element.get(_PLACEHOLDER) == "true"
@@ -165,7 +166,7 @@ def _part_at_tabs(paragraph):
 
 
 def _is_break(element, name):
-    """Return whether an element ends a text. Several spaces count as a tab."""
+    """Return whether an element ends a text; `text:s` does if it is several spaces."""
     is_wide = name == "text:s" and element.get(f"{_TEXT}c", "1") not in ("0", "1")
     return name in BREAKS or is_wide or (name == "a:t" and element.text == "\t")
 

@@ -52,7 +52,7 @@ def read(content: bytes) -> tuple[list[str], list[str]]:
 
 
 def filled(content: bytes, texts: list[str]) -> bytes:
-    """Return the file with its texts replaced; each has at most as many lines as before."""
+    """Return the file with other texts, each in at most as many lines as before."""
     lines, places, is_web = _read(content)
     result, done = [], 0
     for place, text in zip(places, texts, strict=True):
@@ -63,7 +63,7 @@ def filled(content: bytes, texts: list[str]) -> bytes:
 
 
 def _read(content):
-    """Return all lines, the texts, and whether the file is WebVTT, whose texts have entities."""
+    """Return all lines, the texts, and whether the file is WebVTT, whose texts are HTML-escaped."""
     lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     is_web = lines[0].startswith("WEBVTT")
     times = [i for i, line in enumerate(lines) if "-->" in line and _TIMES.fullmatch(line)]
@@ -86,7 +86,7 @@ def _read(content):
 
 
 def _begins(lines, i, first):
-    """Return whether a line begins a text: another speaker, or another line of a song."""
+    """Return whether a line begins a text: the first line, another speaker, or a line of a song."""
     return i == first or bool(_SPEAKER.match(lines[i])) or bool(_SONG_END.search(lines[i - 1]))
 
 
