@@ -63,7 +63,7 @@ def serve(
             min=1,
             help="Maximum number of tokens in the queue. A client may fill half of it, and so may "
             "the files of all clients. If there is no room, the answer is 429; for a single "
-            "request of more than half, 413.",
+            "request of more than half (for language models: of more than all), 413.",
         ),
     ] = 200_000,
     slots: Annotated[
