@@ -5,17 +5,17 @@
 
 Both train a tiny Transformer (Wu et al. 2021) of 2.6M weights, English to German, on the same
 pieces of one joint vocabulary: the same number of updates, with about as many target tokens in
-each, dropout 0.3, smoothed labels and a linear warmup. Ours is pre-norm, and its learning rate then
-falls to zero, as in the recipe `multi30k`. Marian's is post-norm, its rate falls with the square
-root of the updates, and its weights are averaged (`--exponential-smoothing`), as in its own recipes
-for the Transformer. Each trains on one thread, one after the other. Scores: beam 4, with each
-program's own penalty of length (ours 1.0; Marian's `--normalize 1`). ROOM keeps what is measured.
+each, dropout 0.3, smoothed labels and a linear warmup. Both are pre-norm: post-norm, with Marian's
+usual options, has not learned to translate after so few updates (BLEU 0.5). Our learning rate then
+falls to zero, as in the recipe `multi30k`. Marian's falls with the square root of the updates, and
+its weights are averaged (`--exponential-smoothing`), as in its own recipes. Each trains on one
+thread, one after the other. Scores: beam 4, with each program's own penalty of length (ours 1.0;
+Marian's `--normalize 1`). ROOM keeps what is measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 import re
 import resource
@@ -82,7 +82,6 @@ def marian(room: Path, corpus: Any, tokenizer: Any, config: Any, epochs: int) ->
     """Train Marian; return its measures."""
     import pymarian
 
-    config = dataclasses.replace(config, norm_first=False)
     room.mkdir(parents=True, exist_ok=True)
     room = room.resolve()  # Marian runs in it
     files = {name: room / name for name in ("source", "target", "pieces.yml", "model.npz")}
@@ -103,7 +102,7 @@ def marian(room: Path, corpus: Any, tokenizer: Any, config: Any, epochs: int) ->
             "transformer-dropout": config.dropout, "label-smoothing": SMOOTHING,
             "learn-rate": OF_MARIAN, "lr-warmup": WARMUP, "lr-decay-inv-sqrt": WARMUP,
             "optimizer-params": [0.9, 0.98, 1e-9], "clip-norm": 0, "seed": 1,
-            "exponential-smoothing": 1e-3,
+            "exponential-smoothing": 5e-3,
         },
     )  # fmt: skip
     begin = _children()
