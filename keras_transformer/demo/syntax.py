@@ -182,7 +182,7 @@ class Clause:
         return finite, end, f"{end} {finite}"
 
     def german_parts(self) -> tuple[str, list[str]]:
-        """Return the German reflexive pronoun ("" if there is none), and the parts in order."""
+        """Return the German reflexive pronoun or "", and the parts and small words in order."""
         nicht = self.negated and not any(part.german.startswith("kein") for part in self.parts)
         ranked = [
             ("topic" if nicht and part.slot == "definite" else part.slot, part.german)

@@ -15,7 +15,7 @@ _FEWEST = 4  # minimum number of rows of a later stage
 
 
 def row_loop(turn: Callable, length: Any, done_B: Any, current: Any, alive: Any) -> Any:
-    """Kernel of `backend.row_loop` for JAX: each stage has a quarter of the rows, see `_SHARE`."""
+    """Kernel of `backend.row_loop` for JAX: stages, each with the unfinished rows of the last."""
     i, results, row_ids_B = jnp.int32(1), None, None
     while True:
         rows = done_B.shape[0]
