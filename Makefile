@@ -25,12 +25,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := saved_models/grammar$(addprefix -,$(KERAS_BACKEND))
 BACKENDS := tensorflow jax torch
-# Whole test files per process: most of the time goes to compilation. One process per core; `make
-# test` starts about twice as many, because tests wait for servers and for other processes.
+# One process per core, and whole test files per process: most of the time goes to compilation.
 PROCESSES ?= auto
 # 0 is the process of pytest itself: one more would import Keras once more.
 HALF := $(shell $(PYTHON) -c "import os; print(os.cpu_count() // 2 if os.cpu_count() > 3 else 0)")
-PYTEST = --quiet --durations 12 --numprocesses $(PROCESSES) --maxprocesses 8 --dist loadfile \
+PYTEST := --quiet --durations 12 --numprocesses $(PROCESSES) --maxprocesses 8 --dist loadfile \
 	--no-loadscope-reorder
 # Folders whose tests take seconds, and the test files outside of folders.
 FAST := $(wildcard tests/test_*.py) $(addprefix tests/,decoding demo distribution layers models \
@@ -60,12 +59,10 @@ check: lint
 
 test: .venv/ready
 	@$(MAKE) --no-print-directory --jobs 2 lint docs
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target TOGETHER=1 \
-		KT_SITE=$(CURDIR)/site test-torch test-tensorflow test-jax
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target PROCESSES=$(HALF) \
+		test-tensorflow test-jax
+	@$(MAKE) --no-print-directory KT_SITE=$(CURDIR)/site test-torch
 
-ifdef TOGETHER
-test-tensorflow test-jax: PROCESSES := $(HALF)
-endif
 $(addprefix test-,$(BACKENDS)): .venv/ready
 	@echo "== tests under $(@:test-%=%)"
 	@KERAS_BACKEND=$(@:test-%=%) OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST)
