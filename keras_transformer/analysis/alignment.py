@@ -209,7 +209,9 @@ def _grouped(text, tokens, spans):
 
 
 def _aligned(source_WS, target_WT, weights_TS):
-    """Return the pairs of a target word and its source word with the highest weight.
+    """Return (source word, target word) pairs: of each target word, the most weighted source word.
+
+    Weights are summed over the tokens of both words; a word without tokens is in no pair.
 
     Args:
         source_WS, target_WT: Results of `members_of` for both sides.

@@ -59,7 +59,7 @@ class CorpusCommand(Command):
 
 
 def is_folder(output: str | None) -> bool:
-    """Return whether an output is a folder of shards: it exists, or its name ends with "/"."""
+    """Return whether an output is a folder: it exists as one, or its name ends with "/"."""
     return output is not None and (output.endswith(("/", os.sep)) or Path(output).is_dir())
 
 

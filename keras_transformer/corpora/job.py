@@ -220,8 +220,8 @@ def _run(folder, sides, output, method, suffix, loading, options, tokens_per_bat
     """Plan a job and run it; return its `Outcome`."""
     require_whole("tokens_per_batch", tokens_per_batch, 1)
     loading = dict(zip(_LOADING, loading, strict=True))
-    # Everything that can change a line of the output. Batch size and backend are left out: their
-    # rounding only decides between translations whose scores differ in the last bits.
+    # Everything that can change a line of the output but by rounding: batch size and backend, which
+    # are left out, may change the last digit of a score, or decide between nearly equal scores.
     facts = {"method": method, "model": fingerprint(folder), **loading, **options}
     shards = list(split(planned(output, facts, sides, corpus.shard_lines), corpus.shard_lines))
     part, parts = corpus.part

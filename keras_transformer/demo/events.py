@@ -134,7 +134,7 @@ class Events(Draw):
         )
 
     def reason(self, who: Phrase, lead: str) -> Clause:
-        """Draw a reason or condition: a state, the weather, or with "because" a wish or duty.
+        """Draw a reason or condition: a state; else with "because" a wish or duty, or the weather.
 
         Args:
             who: The subject, unless the clause is about the weather.

@@ -135,7 +135,7 @@ async def searched(
 
 
 def check_size(service: Any, texts: Sequence[str]) -> None:
-    """Raise HTTPException if texts have more characters than a request may have."""
+    """Raise HTTPException if texts have too many characters; an empty text counts as one."""
     most = service.settings.most_characters
     if sum(max(len(text), 1) for text in texts) > most:
         raise HTTPException(413, f"a request must have at most {most} characters in all")
