@@ -35,6 +35,7 @@ class Model:
         make: Function that makes the handler for a pair, in the codes of requests.
         default: The pair of requests that name no languages; None: they are refused.
         version: Version of the model.
+        estimated: The pair whose translations have an estimate of quality; None: there is none.
     """
 
     def __init__(
@@ -45,9 +46,10 @@ class Model:
         make: Callable[[Pair], Any],
         default: Pair | None,
         version: Version = FIRST,
+        estimated: Pair | None = None,
     ):
         self.name, self.folder, self.pairs, self.default = name, folder, pairs, default
-        self.version = version
+        self.version, self.estimated = version, estimated
         self._make = make
         self._handlers: dict[Pair, Any] = {}
 
@@ -75,7 +77,7 @@ class Model:
             default=self.default,
             max_length=handler.max_length,
             can_attend=handler.can_attend,
-            can_estimate=handler.can_estimate,
+            estimated=self.estimated,
             can_score=handler.can_score,
         )
 
@@ -271,9 +273,13 @@ def _saved(folder, pair, options, precision, engine):
     default = (short_code(source), short_code(target)) if source and target else None
     estimator = QualityEstimator.read(folder, **options)
 
+    languages = estimator and tuple(estimator.languages)
+    estimated = next((codes for codes, names in pairs.items() if names == languages), None)
+
     def make(pair):
         pair_translator = translator.between(*pairs[pair])
-        suits = estimator is not None and estimator.suits(pair_translator)
-        return TranslatorHandler(pair_translator, estimator if suits else None, **options)
+        return TranslatorHandler(
+            pair_translator, estimator if pair == estimated else None, **options
+        )
 
-    return Model(folder.resolve().name, folder, pairs, make, default)
+    return Model(folder.resolve().name, folder, pairs, make, default, estimated=estimated)

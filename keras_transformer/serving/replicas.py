@@ -251,8 +251,14 @@ def _model(facts, ask):
 
     def handler(pair):
         pair_tokenizer = tokenizer and tokenizer.between(*pairs[pair])
-        limits = [facts[x] for x in ("max_length", "can_attend", "can_estimate", "can_score")]
-        return ReplicaHandler(partial(ask, name, version.number, pair), pair_tokenizer, *limits)
+        return ReplicaHandler(
+            partial(ask, name, version.number, pair),
+            pair_tokenizer,
+            facts["max_length"],
+            facts["can_attend"],
+            can_estimate=[*pair] == facts["estimated"],
+            can_score=facts["can_score"],
+        )
 
     default = facts["default"] and tuple(facts["default"])
     return Model(name, folder, pairs, handler, default, version)

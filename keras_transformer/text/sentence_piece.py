@@ -260,7 +260,7 @@ class SentencePieceTokenizer(Tokenizer):
         languages = dict(
             source_languages=[*self.source_languages], target_languages=[*self.target_languages]
         )
-        return {"kind": self.kind, **(languages if self._tags else {})}
+        return {"kind": self.kind, **(languages if any(languages.values()) else {})}
 
     @classmethod
     def _load(cls, folder: Path, manifest: dict[str, Any]) -> SentencePieceTokenizer:

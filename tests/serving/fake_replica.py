@@ -51,7 +51,7 @@ def load(specifications, device, options):
         default=["en", "de"],
         max_length=None,
         can_attend=False,
-        can_estimate=False,
+        estimated=None,
         can_score=False,
     )
 

@@ -100,6 +100,8 @@ def test_saved_with_its_languages(tmp_path):
     for one in (loaded, pickle.loads(pickle.dumps(loaded))):
         chosen = one.between("en", "pt-BR")
         assert chosen.encode_source(ENGLISH) == tokenizer.encode_source(ENGLISH)
+    tagged(target_languages=()).save(tmp_path)
+    assert load_tokenizer(tmp_path).source_languages == CODES["source_languages"]
 
 
 def test_exported_as_marians(tmp_path):

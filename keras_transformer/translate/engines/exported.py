@@ -171,7 +171,7 @@ class SavedModelEngine(ExportedEngine):
             _register_operations(tf)
         except ImportError as error:
             raise missing(f"{path} is a SavedModel: running it", "tensorflow") from error
-        self._tf = tf
+        self._tf, self._path = tf, path
         self._model = tf.saved_model.load(os.fspath(path))
         signatures = {"translate", "nbest"}
         if not signatures <= set(self._model.signatures):
@@ -202,7 +202,13 @@ class SavedModelEngine(ExportedEngine):
     def score(
         self, tokenizer: Any, sources: Sequence[str], targets: Sequence[str], tokens_per_batch: int
     ) -> list[float]:
-        """Return log p(target | source) of each pair, from the signature `score`."""
+        """Return log p(target | source) of each pair, from the signature `score`.
+
+        Raises:
+            ValueError: If the numbers of texts differ, or the SavedModel has no such signature.
+        """
+        if "score" not in self._model.signatures:
+            raise ValueError(f"{self._path} cannot score: it has no signature `score`")
         sources, targets = checked_texts(sources, "sources"), checked_texts(targets, "targets")
         same_number(sources, targets)
         costs = [max(map(estimate, pair)) for pair in zip(sources, targets, strict=True)]

@@ -80,6 +80,8 @@ def saved_model(tmp_path_factory):
     signatures = {name: getattr(echo, name) for name in ("translate", "nbest", "score")}
     for version in ("1", "12"):
         tf.saved_model.save(echo, str(folder / version), signatures)
+    del signatures["score"]
+    tf.saved_model.save(echo, str(folder.parent / "unscored"), signatures)
     tf.saved_model.save(tf.Module(), str(folder.parent / "other" / "1"))
     return folder
 

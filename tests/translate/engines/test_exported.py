@@ -88,6 +88,8 @@ def test_what_loading_refuses(saved_model, tmp_path, monkeypatch):
         Translator.load(saved_model, target_language="de")
     with pytest.raises(ValueError, match=r"must have the signatures \['nbest', 'translate'\]"):
         Translator.load(saved_model.parent / "other")
+    with pytest.raises(ValueError, match="unscored cannot score: it has no signature `score`"):
+        Translator.load(saved_model.parent / "unscored").score(["a"], ["b"])
     assert exported.exported_engine(tmp_path) is None
 
 
