@@ -3,7 +3,8 @@
 Tensor parallelism as in Megatron (Shoeybi et al. 2019, section 3): the products that widen (query,
 key, value; the first product of the feed-forward) are split by columns, those that narrow (the
 output of attention and feed-forward) by rows, and the vocabulary is split by tokens. Each attention
-and each feed-forward then needs one all-reduce in its forward pass.
+and each feed-forward then needs one all-reduce in its forward pass. Mixtures of experts are split
+by experts, which needs one, too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ TENSOR_PARALLEL = {
     rf"{_WIDENS}/kernel": (None, MODEL),
     rf"{_WIDENS}/bias": (MODEL,),
     r"(.*/)?(\w*attention|feed_forward)/output/kernel": (MODEL, None),
+    r"(.*/)?feed_forward/experts_(hidden|gate|output)": (MODEL, None, None),
     r"(.*/)?tokens/embeddings": (MODEL, None),
     r"output/kernel": (None, MODEL),
     r"output_bias/bias": (MODEL,),

@@ -15,6 +15,7 @@ from keras_transformer.layers.masks import (
     segment_mask,
     segment_positions,
 )
+from keras_transformer.layers.mixture_of_experts import MixtureOfExperts
 from keras_transformer.layers.patches import PatchEmbedding, resized_positions
 from keras_transformer.layers.recording import record_attention
 from keras_transformer.layers.relative_bias import RelativeBias
@@ -34,6 +35,7 @@ __all__ = [
     "EncoderBlock",
     "FeedForward",
     "FramePrenet",
+    "MixtureOfExperts",
     "MultiHeadAttention",
     "PatchEmbedding",
     "PositionalEmbedding",

@@ -13,7 +13,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from keras_transformer.config import KERNELS, require
+from keras_transformer.config import KERNELS, is_number, require, require_whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +74,40 @@ class FeedForwardOptions(Options):
     activation: str = "relu"
     gated: bool = False
     use_bias: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpertOptions(FeedForwardOptions):
+    """Options of `MixtureOfExperts`, which replaces the `FeedForward` of a block.
+
+    Args:
+        num_experts: E, the number of experts; None: the block has a `FeedForward`.
+        experts_per_token: K, the number of experts that each token uses.
+        normalize_routing: Whether the weights of these K experts are scaled to sum to 1.
+        balance_loss: Coefficient of the loss that balances the experts in training; 0: none.
+
+    Raises:
+        ValueError: If E is below 1, K is not in [1, E], `balance_loss` is below 0, or experts are
+            to have biases.
+    """
+
+    num_experts: int | None = None
+    experts_per_token: int = 2
+    normalize_routing: bool = True
+    balance_loss: float = 0.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        loss = self.balance_loss
+        require(is_number(loss) and loss >= 0, "balance_loss", loss, "a number of at least 0")
+        if self.num_experts is None:
+            return
+        require_whole("num_experts", self.num_experts, 1)
+        require_whole("experts_per_token", self.experts_per_token, 1)
+        accepted = f"at most num_experts={self.num_experts}"
+        is_part = self.experts_per_token <= self.num_experts
+        require(is_part, "experts_per_token", self.experts_per_token, accepted)
+        require(not self.use_bias, "use_bias", self.use_bias, "False with num_experts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +220,7 @@ class AttentionOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockOptions(AttentionOptions, FeedForwardOptions, AddNormOptions):
+class BlockOptions(AttentionOptions, ExpertOptions, AddNormOptions):
     """Options of `EncoderBlock` and `DecoderBlock`: the options of all their sub-layers.
 
     Args:

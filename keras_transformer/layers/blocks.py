@@ -53,6 +53,11 @@ def in_blocks(mode: str | None) -> Iterator[None]:
         _mode.name = before
 
 
+def block_mode() -> str | None:
+    """Return the mode of the surrounding `in_blocks`; None: new layers have matrices of floats."""
+    return _mode.name
+
+
 def to_blocks(matrix_FD: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the levels (F, D) uint8 of a matrix, and its scales and centers (D / 32, F, 2).
 

@@ -13,10 +13,9 @@ from keras_transformer.layers.block_options import (
     AddNormOptions,
     AttentionOptions,
     BlockOptions,
-    FeedForwardOptions,
 )
-from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.mixture_of_experts import new_feed_forward
 from keras_transformer.layers.output_specs import DecoderSpecMixin
 from keras_transformer.layers.recording import aligning_layer
 from keras_transformer.layers.residual import AddNorm
@@ -95,9 +94,7 @@ class DecoderBlock(Layer):
             self.cross_attention_norm = AddNorm(
                 **add_norm, dtype=policy, name="cross_attention_norm"
             )
-        self.feed_forward = FeedForward(
-            **block_options.part(FeedForwardOptions), dtype=policy, name="feed_forward"
-        )
+        self.feed_forward = new_feed_forward(block_options, policy, name="feed_forward")
         self.feed_forward_norm = AddNorm(**add_norm, dtype=policy, name="feed_forward_norm")
 
     def _new_recurrence(self, kind):
@@ -147,7 +144,7 @@ class DecoderBlock(Layer):
                 cache=cache["cross"],
             )
             x = self.cross_attention_norm(x, attended, training=training)
-        transformed = self.feed_forward(self.feed_forward_norm(x))
+        transformed = self.feed_forward(self.feed_forward_norm(x), training=training)
         return self.feed_forward_norm(x, transformed, training=training), new_cache
 
     def get_config(self) -> dict[str, Any]:

@@ -13,10 +13,9 @@ from keras_transformer.layers.block_options import (
     AddNormOptions,
     AttentionOptions,
     BlockOptions,
-    FeedForwardOptions,
 )
-from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.mixture_of_experts import new_feed_forward
 from keras_transformer.layers.output_specs import EncoderSpecMixin
 from keras_transformer.layers.residual import AddNorm
 from keras_transformer.layers.stack import Stack
@@ -55,9 +54,7 @@ class EncoderBlock(Layer):
             **block_options.part(AttentionOptions), dtype=policy, name="attention"
         )
         self.attention_norm = AddNorm(**add_norm, dtype=policy, name="attention_norm")
-        self.feed_forward = FeedForward(
-            **block_options.part(FeedForwardOptions), dtype=policy, name="feed_forward"
-        )
+        self.feed_forward = new_feed_forward(block_options, policy, name="feed_forward")
         self.feed_forward_norm = AddNorm(**add_norm, dtype=policy, name="feed_forward_norm")
 
     def build(self, x_shape: Any) -> None:
@@ -81,7 +78,7 @@ class EncoderBlock(Layer):
             self.attention_norm(x), attention_mask=attention_mask, bias=bias, rotation=rotation
         )
         x = self.attention_norm(x, attended, training=training)
-        transformed = self.feed_forward(self.feed_forward_norm(x))
+        transformed = self.feed_forward(self.feed_forward_norm(x), training=training)
         return self.feed_forward_norm(x, transformed, training=training)
 
 

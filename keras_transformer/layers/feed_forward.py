@@ -32,6 +32,7 @@ class FeedForward(Layer):
 
     Call arguments:
         x: (B, T, D).
+        training: Ignored; `MixtureOfExperts` adds a loss in training.
 
     Returns:
         (B, T, D).
@@ -57,6 +58,6 @@ class FeedForward(Layer):
             self.gate.build(x_shape)
         self.output_projection.build((*x_shape[:-1], self.options.d_ff))
 
-    def call(self, x: Any) -> Any:
+    def call(self, x: Any, training: bool = False) -> Any:
         hidden = self.hidden(x)
         return self.output_projection(hidden * self.gate(x) if self.gate else hidden)

@@ -19,6 +19,7 @@ from keras_transformer.backend.private import in_strategy, layers_inside
 from keras_transformer.config import BLOCKS, Config, require
 from keras_transformer.layers.blocks import WithBlocks, in_blocks
 from keras_transformer.layers.layer import replacing_weights
+from keras_transformer.layers.mixture_of_experts import MixtureOfExperts
 from keras_transformer.layers.remainders import WithRemainder
 from keras_transformer.models.overview import Overview
 from keras_transformer.models.steps import WeightedSteps
@@ -89,8 +90,11 @@ class ConfiguredModel(WeightedSteps):
             options: See `keras.Model.quantize`.
 
         Raises:
-            ValueError: If `remainders` is set with a mode other than "int8".
+            ValueError: If `remainders` is set with a mode other than "int8", or the model has mixtures
+                of experts, which stay in floats.
         """
+        has_experts = any(isinstance(x, MixtureOfExperts) for x in layers_inside(self))
+        require(not has_experts, "mode", mode, "None for a model with num_experts")
         with warnings.catch_warnings(), replacing_weights():
             warnings.filterwarnings("ignore", message=".*does not have a `quantize` method")
             if remainders:

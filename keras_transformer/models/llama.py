@@ -4,7 +4,8 @@ Its relatives differ by options: in the largest Llama 2, Llama 3 and most later 
 share key and value heads (Ainslie et al. 2023). Mistral limits attention to a window (Jiang et al.
 2023, section 2). Some blocks of SmolLM3 have no rotary positions. Qwen2 has biases of queries, keys
 and values; Qwen3 normalizes queries and keys, Hunyuan after the rotation. Phi-3 has other rotary
-rates for long texts ("longrope"). In Phi-4-mini and GLM-4, a part of each head rotates.
+rates for long texts ("longrope"). In Phi-4-mini and GLM-4, a part of each head rotates. Mixtral
+(Jiang et al. 2024) and Qwen3-MoE have mixtures of experts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import keras
 
 from keras_transformer.config import KERNELS, Config, require
 from keras_transformer.layers import Decoder, PositionalEmbedding
-from keras_transformer.layers.block_options import BlockOptions
+from keras_transformer.layers.block_options import BlockOptions, ExpertOptions
 from keras_transformer.layers.rotary import check_scaling
 from keras_transformer.models.decoder_only import DecoderOnly
 
@@ -44,6 +45,12 @@ class LLaMAConfig(Config):
         output_bias: Whether the output projection of attention adds a bias.
         qk_norm: Whether queries and keys have an RMS norm over each head; see `AttentionOptions`.
         kernel: Linear attention, see `AttentionOptions`; not with a window. None: softmax.
+        num_experts: Number of experts in place of each feed-forward, see `MixtureOfExperts`; None:
+            no experts. The fields below, down to `dense_layers`, are for experts only.
+        experts_per_token: Number of experts that each token uses.
+        expert_d_ff: Width inside an expert; None: `d_ff`.
+        normalize_routing, balance_loss: See `ExpertOptions`.
+        dense_layers: Indices of the blocks with an ordinary feed-forward, of width `d_ff`.
         epsilon: Epsilon of the norms.
         max_length: Longest sequence in tokens that the model was made for.
         tie_output: Whether the token embedding is also the output projection.
@@ -73,6 +80,12 @@ class LLaMAConfig(Config):
     output_bias: bool = False
     qk_norm: bool | str = False
     kernel: str | None = None
+    num_experts: int | None = None
+    experts_per_token: int = 2
+    expert_d_ff: int | None = None
+    normalize_routing: bool = True
+    balance_loss: float = 0.0
+    dense_layers: tuple[int, ...] = ()
     epsilon: float = 1e-6
     max_length: int = 2048
     tie_output: bool = False
@@ -103,8 +116,21 @@ class LLaMAConfig(Config):
             require(self.window is None, "window", self.window, f"None with {self.kernel!r}")
         self._check_window_layers()
         self._check_layers("no_rotary")
+        self._check_experts()
         self._check_rates()
         self._check_ids(self.vocab_size, "pad_id", "bos_id", "eos_id")
+
+    def _check_experts(self):
+        self._check_layers("dense_layers")
+        if self.expert_d_ff is not None:
+            self._check_whole("expert_d_ff")
+        if self.expert_d_ff == self.d_ff:  # one form, so that equal configs are equal
+            object.__setattr__(self, "expert_d_ff", None)
+        ExpertOptions(**ExpertOptions.fields_of(self), use_bias=False)
+        if self.num_experts is None:
+            for name, default in dict(expert_d_ff=None, balance_loss=0, dense_layers=()).items():
+                value = getattr(self, name)
+                require(value == default, name, value, f"{default!r} without num_experts")
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -134,16 +160,19 @@ class LLaMA(DecoderOnly):
         head_dim = config.head_dim or config.d_model // config.num_heads
         rotary_dim = config.rotary_dim or head_dim
         rotary = dict(head_dim=rotary_dim, theta=config.theta, scaling=config.scaling)
+        dense = dict(num_experts=None, d_ff=config.d_ff)
         by_layer = [
             dict(
                 window=config.window if config.has_window(i) else None,
                 rotary=None if i in config.no_rotary else rotary,
+                **(dense if i in config.dense_layers else {}),
             )
             for i in range(config.num_layers)
         ]
+        d_ff = config.expert_d_ff or config.d_ff
         decoder = Decoder(
             config.num_layers,
-            **BlockOptions.fields_of(config) | dict(head_dim=head_dim, window=None),
+            **BlockOptions.fields_of(config) | dict(head_dim=head_dim, window=None, d_ff=d_ff),
             activation="silu",
             gated=True,
             norm_first=True,

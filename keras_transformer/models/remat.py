@@ -5,6 +5,8 @@ from __future__ import annotations
 import keras
 
 from keras_transformer.backend.private import layers_inside
+from keras_transformer.config import require
+from keras_transformer.layers.mixture_of_experts import MixtureOfExperts
 from keras_transformer.layers.stack import Stack
 
 
@@ -20,11 +22,15 @@ def enable_remat(model: keras.Model) -> None:
             changed in place.
 
     Raises:
-        ValueError: If the model has no stacks.
+        ValueError: If the model has no stacks, or mixtures of experts with a `balance_loss`.
     """
     stacks = [layer for layer in (model, *layers_inside(model)) if isinstance(layer, Stack)]
     if not stacks:
         raise ValueError(f"model must contain an Encoder or a Decoder, got {model.name!r}")
+    for layer in layers_inside(model):
+        if isinstance(layer, MixtureOfExperts):
+            loss = layer.options.balance_loss
+            require(not loss, "balance_loss", loss, "0 for training with remat")
     for stack in stacks:
         stack.remat = True
     model.train_function = None  # a step compiled before would still store everything

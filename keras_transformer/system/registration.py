@@ -24,6 +24,7 @@ SERIALIZABLE = {  # by module: its classes with `keras.saving.register_keras_ser
     "layers.feed_forward": ("FeedForward",),
     "layers.head_groups": ("FusedDense",),
     "layers.layer": ("ClaimedZeros",),
+    "layers.mixture_of_experts": ("MixtureOfExperts",),
     "layers.patches": ("PatchEmbedding",),
     "layers.relative_bias": ("RelativeBias",),
     "layers.residual": ("AddNorm",),

@@ -39,6 +39,7 @@ FAMILIES = {
     "qwen": lambda: LLaMA(
         LLaMAConfig(16, qkv_bias=True, output_bias=True, qk_norm=True, **SIZES, **STACK)
     ),
+    "mixture": lambda: LLaMA(LLaMAConfig(16, num_experts=4, **SIZES, **STACK)),
     "performer": lambda: GPT(GPTConfig(16, kernel="performer", **SIZES, **STACK)),
     "gemma": lambda: Gemma(
         GemmaConfig(16, num_kv_heads=2, head_dim=4, qk_norm=True, **SIZES, **STACK)
@@ -54,7 +55,7 @@ FAMILIES = {
 WHOLE = re.compile(
     r".*(positions|types|relative_bias/embedding)/embeddings|.*/positions|.*class_token"
     r"|.*/directions|.*(patches|convolution_\d)/kernel|transform/dense/kernel|head/kernel"
-    r"|prenet/.*/kernel|(frames|stop)/kernel"
+    r"|prenet/.*/kernel|(frames|stop)/kernel|.*/feed_forward/router"
 )
 
 

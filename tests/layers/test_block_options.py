@@ -9,18 +9,20 @@ from keras_transformer.layers.block_options import (
     AddNormOptions,
     AttentionOptions,
     BlockOptions,
+    ExpertOptions,
     FeedForwardOptions,
 )
 
 pytestmark = pytest.mark.once("options are plain values")
 
-PARTS = (AttentionOptions, FeedForwardOptions, AddNormOptions)
+PARTS = (AttentionOptions, ExpertOptions, AddNormOptions)
 # Each value differs from the default.
 VALUES = dict(
     num_heads=4, num_kv_heads=2, head_dim=3, use_bias=False, qkv_bias=True, output_bias=True,
     qk_norm=True, query_scale=0.5, soft_cap=3.0, window=5, global_tokens=1, d_ff=12,
     activation="gelu", gated=True, norm_first=True, dropout=0.3, norm="rms", epsilon=1e-3,
     norm_output=True, kernel=None,  # a kernel has neither window nor soft_cap
+    num_experts=3, experts_per_token=1, normalize_routing=False, balance_loss=0.1,
 )  # fmt: skip
 
 
@@ -75,6 +77,11 @@ def test_each_option_of_a_block_is_in_its_config(block):
         (dict(qk_norm="last"), "qk_norm must be False, True or \"rotated\", got 'last'"),
         (dict(query_scale=0.0), "query_scale must be above 0 or None, got 0.0"),
         (dict(soft_cap=-1.0), "soft_cap must be above 0 or None, got -1.0"),
+        (dict(num_experts=0), "num_experts must be a whole number of at least 1, got 0"),
+        (dict(experts_per_token=0), "experts_per_token must be a whole number of at least 1, got"),
+        (dict(experts_per_token=4), "experts_per_token must be at most num_experts=3, got 4"),
+        (dict(balance_loss=-0.1), "balance_loss must be a number of at least 0, got -0.1"),
+        (dict(use_bias=True), "use_bias must be False with num_experts, got True"),
         (dict(norm_first=False), "norm_output must be False without norm_first, got True"),
     ],
 )

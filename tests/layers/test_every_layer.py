@@ -18,6 +18,7 @@ from keras_transformer.layers import (
     EncoderBlock,
     FeedForward,
     FramePrenet,
+    MixtureOfExperts,
     MultiHeadAttention,
     PatchEmbedding,
     PositionalEmbedding,
@@ -52,6 +53,10 @@ LAYERS = {  # how to make one, and the tensors of a call
     "EncoderBlock": (lambda **k: EncoderBlock(2, 12, **k), dict(x=X)),
     "FeedForward": (lambda **k: FeedForward(12, gated=True, **k), dict(x=X)),
     "FramePrenet": (lambda **k: FramePrenet(8, 6, hidden=4, **k), dict(frames=FRAMES)),
+    "MixtureOfExperts": (
+        lambda **k: MixtureOfExperts(12, 3, gated=True, balance_loss=0.1, **k),
+        dict(x=X),
+    ),
     "MultiHeadAttention": (
         lambda **k: MultiHeadAttention(2, cross_attention=True, **k),
         dict(query=X, memory=Y),
@@ -148,7 +153,7 @@ def combined(parts, ids, x, frames, images):
     places = ops.cumsum(ops.ones_like(ids[0])) - 1
     rows = ops.abs(ops.expand_dims(places, 0) - ops.expand_dims(places, 1))
     x = parts["AddNorm"](parts["AddNorm"](parts["PositionalEmbedding"](ids), x))
-    memory = parts["Encoder"](parts["FeedForward"](x))
+    memory = parts["Encoder"](parts["MixtureOfExperts"](parts["FeedForward"](x)))
     memory = parts["DisentangledEncoder"](memory)
     x, _ = parts["DecoderBlock"](x, memory=memory)
     x, _ = parts["Decoder"](x, memory=memory)
@@ -183,7 +188,7 @@ def sequential():
     parts = new_parts()
     chains = dict(
         ids=("PositionalEmbedding", "EncoderBlock", "Encoder", "DisentangledEncoder"),
-        x=("FeedForward", "AddNorm"),
+        x=("FeedForward", "MixtureOfExperts", "AddNorm"),
         frames=("FramePrenet",),
         images=("PatchEmbedding",),
     )

@@ -27,6 +27,11 @@ INPUTS = {"token_ids": np.random.default_rng(0).integers(3, V, (2, 9)).astype("i
         ({}, dict(output_bias=True)),
         ({}, dict(qk_norm=True)),
         ({}, dict(kernel="elu")),
+        ({}, dict(num_experts=4)),
+        (dict(num_experts=4), dict(experts_per_token=1)),
+        (dict(num_experts=4), dict(expert_d_ff=8)),
+        (dict(num_experts=4), dict(normalize_routing=False)),
+        (dict(num_experts=4), dict(dense_layers=(1,))),
         ({}, dict(epsilon=0.1)),
         ({}, dict(tie_output=True)),
     ],
@@ -51,6 +56,11 @@ def test_each_field_counts(options, change, assert_counts):
             dict(scaling=dict(rope_type="dynamic", factor=2.0, original_max_position_embeddings=9)),
             "head_dim must be above 2 for rope_type 'dynamic', got 2",
         ),
+        (dict(num_experts=2, experts_per_token=3), "experts_per_token must be at most num_experts"),
+        (dict(num_experts=2, expert_d_ff=0), "expert_d_ff must be a whole number of at least 1"),
+        (dict(num_experts=2, dense_layers=(2,)), "dense_layers must be indices of blocks below nu"),
+        (dict(dense_layers=(1,)), r"dense_layers must be \(\) without num_experts, got \(1,\)"),
+        (dict(balance_loss=0.1), "balance_loss must be 0 without num_experts, got 0.1"),
         (dict(theta=0.0), "theta must be above 0, got 0.0"),
         (dict(dropout=1.0), r"dropout must be in \[0, 1\), got 1.0"),
     ],
@@ -67,3 +77,4 @@ def test_layers_are_plain_and_one_form():
     again = LLaMAConfig.from_dict(json.loads(json.dumps(config.to_dict())))
     assert again == config
     assert LLaMAConfig(V, **SIZES, window=2, window_layers=(0, 1)).window_layers is None
+    assert LLaMAConfig(V, **SIZES, num_experts=2, expert_d_ff=12).expert_d_ff is None

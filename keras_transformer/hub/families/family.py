@@ -28,7 +28,8 @@ class Rule:
             one present.
         layout: "same"; "transposed"; "row": theirs has an additional first axis of size 1;
             "convolution": channels are first in theirs and last in ours; "plus_one": ours is
-            theirs plus one.
+            theirs plus one; "experts": the checkpoint has one tensor per expert, transposed, and
+            ours stacks them.
         heads: Number of heads of each projection that our weight fuses (`layers.head_groups`). The
             checkpoint has one tensor per projection, or one in which all are concatenated. (): our
             weight is not fused.
@@ -80,6 +81,8 @@ class Rule:
                 parts[theirs] = parts[theirs][..., order]
         first = parts[self.names[0]]
         arrays = [np.zeros_like(first) if name is None else parts[name] for name in self.theirs]
+        if self.layout == "experts":
+            return np.stack(arrays)
         if not self.heads:
             return arrays[0]
         if len(arrays) == 1:
@@ -93,6 +96,8 @@ class Rule:
         With a `share`, the value is only this part of the tensor.
         """
         parts = unfuse(value, self.heads) if self.heads else [value]
+        if self.layout == "experts":
+            parts = list(value)
         if len(self.theirs) < len(parts):
             parts = [np.concatenate(parts, axis=-1)]
         for i, order in enumerate(self.orders):
@@ -101,7 +106,7 @@ class Rule:
         return {name: self._theirs(part) for name, part in named if name is not None}
 
     def _ours(self, x):
-        if self.layout == "transposed":
+        if self.layout in ("transposed", "experts"):
             return x.T
         if self.layout == "convolution":
             return np.moveaxis(x, (0, 1), (-1, -2))
@@ -110,7 +115,7 @@ class Rule:
         return x[0] if self.layout == "row" else x
 
     def _theirs(self, x):
-        if self.layout == "transposed":
+        if self.layout in ("transposed", "experts"):
             return x.T
         if self.layout == "convolution":
             return np.moveaxis(x, (-1, -2), (0, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -176,6 +176,7 @@ def rules_of(
     joined: Collection[str] = (),
     interleaved: bool = False,
     norms: tuple[str, str] = ("q_norm", "k_norm"),
+    experts: Callable[[LLaMAConfig, str, str], list[Rule]] | None = None,
 ) -> list[Rule]:
     """Return the rules of all weights of a LLaMA or a relative.
 
@@ -186,6 +187,8 @@ def rules_of(
         interleaved: Whether the checkpoint is for a model that rotates adjacent features,
             (x_2i, x_2i+1). Ours rotates (x_i, x_i+R/2), where R features rotate.
         norms: Names of the norms of queries and keys in the checkpoint.
+        experts: Function that returns the rules of a mixture of experts, from the config and the
+            names of the block here and there; None: the family has none.
     """
     rules = table("embedding/tokens", "model.embed_tokens")
     kv_heads = config.num_kv_heads or config.num_heads
@@ -203,13 +206,10 @@ def rules_of(
         )
         output = f"{ours}/self_attention/output"
         rules += dense(output, f"{theirs}.self_attn.o_proj", bias=config.output_bias)
-        is_joined = "gate_up" in joined
-        gated = ("gate_up", "gate_up") if is_joined else ("gate", "up")
-        for k, layer in enumerate(("hidden", "gate")):
-            kernel, name = f"{ours}/feed_forward/{layer}/kernel", f"{theirs}.mlp.{gated[k]}_proj"
-            share = (k, 2) if is_joined else (0, 1)
-            rules.append(Rule(kernel, (f"{name}.weight",), "transposed", share=share))
-        rules += dense(f"{ours}/feed_forward/output", f"{theirs}.mlp.down_proj", bias=False)
+        if experts and i not in config.dense_layers:
+            rules += experts(config, ours, theirs)
+        else:
+            rules += _feed_forward(ours, theirs, "gate_up" in joined)
         rules += scale(f"{ours}/self_attention_norm/norm", f"{theirs}.input_layernorm")
         rules += scale(f"{ours}/feed_forward_norm/norm", f"{theirs}.post_attention_layernorm")
         if config.qk_norm:
@@ -220,6 +220,15 @@ def rules_of(
     if not config.tie_output:
         rules += dense("output", "lm_head", bias=False)
     return rules
+
+
+def _feed_forward(ours, theirs, is_joined):
+    gated, rules = ("gate_up", "gate_up") if is_joined else ("gate", "up"), []
+    for k, layer in enumerate(("hidden", "gate")):
+        kernel, name = f"{ours}/feed_forward/{layer}/kernel", f"{theirs}.mlp.{gated[k]}_proj"
+        share = (k, 2) if is_joined else (0, 1)
+        rules.append(Rule(kernel, (f"{name}.weight",), "transposed", share=share))
+    return rules + dense(f"{ours}/feed_forward/output", f"{theirs}.mlp.down_proj", bias=False)
 
 
 def _order(config, num_heads):

@@ -43,6 +43,8 @@ UNKNOWN = {
     "smollm3": {"rope_scaling", "head_dim"},
     "qwen2": {"rope_scaling", "head_dim", "use_mrope"},
     "qwen3": {"rope_scaling", "use_mrope"},
+    "mixtral": {"rope_scaling"},
+    "qwen3_moe": {"rope_scaling", "head_dim"},
     "hunyuan_v1_dense": {"rope_scaling", "mlp_bias", "use_qk_norm", "use_cla"},
     "phi3": {"rope_scaling", "head_dim", "attention_bias"},
     "glm": {"rope_scaling"},

@@ -63,6 +63,7 @@ VALUES = {
     "no_rope_layers": [0],
     "no_rope_layer_interval": 1,
     "max_window_layers": 0,
+    "mlp_only_layers": [0],
     "partial_rotary_factor": 0.75,
     "image_size": 32,
     "patch_size": 8,
