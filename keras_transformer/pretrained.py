@@ -101,7 +101,8 @@ def load_pretrained(
 
     - `Translator`: Marian (the 1,400 models of OPUS-MT), Pegasus with a Marian tokenizer, M2M-100,
       NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400.
-    - `CausalLM`: GPT-2, LLaMA, SmolLM, Mistral, Qwen, Phi-3, Phi-4-mini, GLM-4, Hunyuan and Gemma.
+    - `CausalLM`: GPT-2, LLaMA, SmolLM, Mistral, Mixtral, Qwen, Phi-3, Phi-4-mini, GLM-4, Hunyuan
+      and Gemma.
     - `Transcriber`: Whisper.
     - `ImageClassifier`: ViT and DeiT; without a classifier, `ImageEmbedder`.
     - `PretrainedModel`: BERT and its variants (`models.BERT`), DeBERTa-v2 and v3, ESM-2, a BART

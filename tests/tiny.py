@@ -33,6 +33,8 @@ def tiny(family, num_layers=1, dropout=0.0, dtype=None, **fields):
         return Gemma(GemmaConfig(24, num_kv_heads=2, head_dim=4, **sizes), dtype=dtype)
     if family == "llama":
         return LLaMA(LLaMAConfig(24, num_kv_heads=2, **sizes), dtype=dtype)
+    if family == "mixture":
+        return LLaMA(LLaMAConfig(24, num_experts=4, balance_loss=0.1, **sizes), dtype=dtype)
     if family == "deberta":
         fields = dict(num_buckets=4, max_distance=5, convolution=3)
         return DeBERTa(DeBERTaConfig(24, **fields, **sizes), dtype=dtype)

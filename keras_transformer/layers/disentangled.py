@@ -123,9 +123,7 @@ class DisentangledBlock(EncoderBlock):
     ) -> Any:
         attended, _ = self.attention(x, relative, rows, attention_mask=attention_mask)
         x = self.attention_norm(x, attended, training=training)
-        return self.feed_forward_norm(
-            x, self.feed_forward(x, training=training), training=training
-        )
+        return self.feed_forward_norm(x, self.feed_forward(x, training=training), training=training)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

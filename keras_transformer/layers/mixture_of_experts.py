@@ -13,6 +13,11 @@ from keras_transformer.layers.blocks import block_mode
 from keras_transformer.layers.feed_forward import FeedForward, activation_of
 from keras_transformer.layers.layer import Layer
 
+# A copy of a matrix is read, written and read again.
+_COPY = 3
+# Rows for which a product takes about as long as reading its matrix, on a CPU.
+_EVEN_ROWS = 32
+
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class MixtureOfExperts(Layer):
@@ -24,11 +29,17 @@ class MixtureOfExperts(Layer):
     with f_e the share of tokens that use expert e, and P_e the mean of p_e. It counts all tokens,
     padding included.
 
-    Up to E / K tokens, as in a step of a search, only the weights of the chosen experts are read:
-    each token takes a copy of them, K (2 or 3) D F numbers. With more tokens, or a number of tokens
-    that is unknown when a graph is made, every expert is computed for every token, and those that a
-    token does not use have the weight 0: E / K times the necessary arithmetic, and E F numbers a
-    token for each hidden layer. The results differ only by rounding.
+    With N tokens, the output is computed in the cheaper of two ways, which differ only by rounding:
+
+    - In blocks: the N K pairs of a token and an expert are sorted by expert, into blocks of
+      ceil(N K / E) pairs of one expert. At most 2 N K rows are multiplied, and the weights of at
+      most 2 E experts are copied, once for each block. If N K is at most E, as in a step of a
+      search, each pair is a block, and only the weights of the chosen experts are read.
+    - All at once: every expert is computed for every token, with the weight 0 where the token does
+      not use it. This multiplies N E rows and copies nothing. It is cheaper with few tokens per
+      expert, or if K is more than E / 2. It is also used if N is unknown when a graph is made, as
+      in TensorFlow's, and with `distribute`, where each device of the model axis computes its
+      experts.
 
     Args:
         d_ff: F, the width of an expert's hidden layer.
@@ -80,37 +91,50 @@ class MixtureOfExperts(Layer):
             self.add_loss(self.options.balance_loss * self._balance(probability_NE, expert_NK))
         if self.options.normalize_routing:
             weight_NK = weight_NK / ops.sum(weight_NK, axis=-1, keepdims=True)
-        of_few = self._is_few(x_ND.shape[0])
-        output_ND = (self._of_chosen if of_few else self._of_all)(x_ND, weight_NK, expert_NK)
+        num_rows = self._block_rows(x_ND.shape[0])
+        if num_rows is None:
+            output_ND = self._of_all(x_ND, weight_NK, expert_NK)
+        else:
+            output_ND = self._of_blocks(x_ND, weight_NK, expert_NK, num_rows)
         return ops.reshape(output_ND, ops.shape(x))
 
-    def _is_few(self, num_tokens):
-        chosen, count = self.options.experts_per_token, self.options.num_experts
-        return isinstance(num_tokens, int) and num_tokens * chosen <= count
+    def _block_rows(self, num_tokens):
+        """Return the rows of a block; None if it costs less to compute all experts."""
+        is_known = isinstance(num_tokens, int)
+        if not is_known or keras.distribution.distribution() is not None:
+            return None  # a sort would gather the tokens and experts of all devices
+        count, num_pairs = self.options.num_experts, num_tokens * self.options.experts_per_token
+        num_rows = max(1, -(-num_pairs // count))
+        cost = _num_blocks(num_pairs, num_rows, count) * (_COPY + num_rows / _EVEN_ROWS)
+        return num_rows if cost < count * (1 + num_tokens / _EVEN_ROWS) else None
 
-    def _of_chosen(self, x_ND, weight_NK, expert_NK):
-        """Return the output, with a copy of the chosen experts' weights for each token."""
-
-        def product(x_NKF, weights_EFD):
-            chosen_NKFD = ops.take(weights_EFD, expert_NK, axis=0)
-            return ops.squeeze(ops.matmul(ops.expand_dims(x_NKF, -2), chosen_NKFD), -2)
-
-        x_N1D = ops.expand_dims(x_ND, 1)
-        hidden_NKF = self.activation(product(x_N1D, self.hidden))
-        if self.gate is not None:
-            hidden_NKF = hidden_NKF * product(x_N1D, self.gate)
-        output_NKD = product(hidden_NKF, self.output_projection)
-        return ops.sum(output_NKD * ops.expand_dims(_cast(weight_NK, x_ND), -1), axis=1)
+    def _hidden(self, x, weights_of):
+        hidden = self.activation(ops.matmul(x, weights_of(self.hidden)))
+        return hidden if self.gate is None else hidden * ops.matmul(x, weights_of(self.gate))
 
     def _of_all(self, x_ND, weight_NK, expert_NK):
         """Return the output, with all experts computed for all tokens."""
-        hidden_ENF = self.activation(ops.matmul(x_ND, self.hidden))
-        if self.gate is not None:
-            hidden_ENF = hidden_ENF * ops.matmul(x_ND, self.gate)
         uses_NKE = ops.one_hot(expert_NK, self.options.num_experts, dtype="float32")
-        weight_EN = ops.transpose(ops.sum(uses_NKE * ops.expand_dims(weight_NK, -1), axis=1))
-        hidden_ENF = hidden_ENF * ops.expand_dims(_cast(weight_EN, x_ND), -1)
+        weight_NE = ops.sum(uses_NKE * ops.expand_dims(weight_NK, -1), axis=1)
+        weight_EN1 = ops.expand_dims(ops.transpose(weight_NE), -1)
+        hidden_ENF = self._hidden(x_ND, lambda weights: weights)
+        hidden_ENF = hidden_ENF * ops.cast(weight_EN1, hidden_ENF.dtype)
         return ops.einsum("enf,efd->nd", hidden_ENF, self.output_projection)
+
+    def _of_blocks(self, x_ND, weight_NK, expert_NK, num_rows):
+        """Return the output, with pairs of token and expert in blocks (B, M) of an expert each."""
+        expert_P = ops.reshape(expert_NK, (-1,))
+        expert_B, pair_BM, place_P = _blocks(expert_P, num_rows, self.options.num_experts)
+
+        def weights_of(weights):
+            return ops.take(weights, expert_B, axis=0)
+
+        x_BMD = ops.take(x_ND, pair_BM // self.options.experts_per_token, axis=0)
+        output_BMD = ops.matmul(self._hidden(x_BMD, weights_of), weights_of(self.output_projection))
+        output_PD = ops.take(ops.reshape(output_BMD, (-1, x_ND.shape[-1])), place_P, axis=0)
+        output_NKD = ops.reshape(output_PD, (*weight_NK.shape, x_ND.shape[-1]))
+        weight_NK1 = ops.cast(ops.expand_dims(weight_NK, -1), output_NKD.dtype)
+        return ops.sum(output_NKD * weight_NK1, axis=1)
 
     def _balance(self, probability_NE, expert_NK):
         count = self.options.num_experts
@@ -119,8 +143,34 @@ class MixtureOfExperts(Layer):
         return count * ops.sum(share_E * ops.mean(probability_NE, axis=0))
 
 
-def _cast(weights, x):
-    return ops.cast(weights, x.dtype)
+def _num_blocks(num_pairs, num_rows, num_experts):
+    """Return the largest possible number of blocks: each expert has one that is not full."""
+    return num_pairs if num_rows == 1 else num_pairs // num_rows + num_experts
+
+
+def _blocks(expert_P, num_rows, num_experts):
+    """Return the expert (B,) of each block, its pairs (B, M), and the row (P,) of each pair.
+
+    Blocks of one expert follow each other. Rows and blocks without a pair repeat others.
+    """
+    (num_pairs,) = expert_P.shape
+    if num_rows == 1:
+        pair_P = ops.arange(num_pairs)
+        return expert_P, ops.expand_dims(pair_P, 1), pair_P
+    order_P = ops.argsort(expert_P)
+    size_E = ops.sum(ops.one_hot(expert_P, num_experts, dtype="int32"), axis=0)
+    begin_E = ops.cumsum(size_E) - size_E
+    num_blocks_E = (size_E + num_rows - 1) // num_rows
+    end_E = ops.cumsum(num_blocks_E)
+    first_E = end_E - num_blocks_E
+    block_B = ops.arange(_num_blocks(num_pairs, num_rows, num_experts))
+    is_later_BE = ops.expand_dims(block_B, 1) >= end_E
+    expert_B = ops.minimum(ops.sum(ops.cast(is_later_BE, "int32"), axis=1), num_experts - 1)
+    begin_B = ops.take(begin_E, expert_B) + (block_B - ops.take(first_E, expert_B)) * num_rows
+    row_BM = ops.expand_dims(begin_B, 1) + ops.arange(num_rows)
+    pair_BM = ops.take(order_P, ops.minimum(row_BM, num_pairs - 1))
+    rank_P = ops.argsort(order_P) - ops.take(begin_E, expert_P)
+    return expert_B, pair_BM, ops.take(first_E, expert_P) * num_rows + rank_P
 
 
 def new_feed_forward(options: BlockOptions, dtype: Any, name: str) -> Layer:

@@ -90,8 +90,8 @@ class ConfiguredModel(WeightedSteps):
             options: See `keras.Model.quantize`.
 
         Raises:
-            ValueError: If `remainders` is set with a mode other than "int8", or the model has mixtures
-                of experts, which stay in floats.
+            ValueError: If `remainders` is set with a mode other than "int8", or the model has
+                mixtures of experts, which stay in floats.
         """
         has_experts = any(isinstance(x, MixtureOfExperts) for x in layers_inside(self))
         require(not has_experts, "mode", mode, "None for a model with num_experts")

@@ -10,6 +10,7 @@ rates for long texts ("longrope"). In Phi-4-mini and GLM-4, a part of each head 
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,14 @@ from keras_transformer.layers import Decoder, PositionalEmbedding
 from keras_transformer.layers.block_options import BlockOptions, ExpertOptions
 from keras_transformer.layers.rotary import check_scaling
 from keras_transformer.models.decoder_only import DecoderOnly
+
+_OF_EXPERTS = (
+    "experts_per_token",
+    "expert_d_ff",
+    "normalize_routing",
+    "balance_loss",
+    "dense_layers",
+)
 
 
 @dataclass(frozen=True)
@@ -128,9 +137,10 @@ class LLaMAConfig(Config):
             object.__setattr__(self, "expert_d_ff", None)
         ExpertOptions(**ExpertOptions.fields_of(self), use_bias=False)
         if self.num_experts is None:
-            for name, default in dict(expert_d_ff=None, balance_loss=0, dense_layers=()).items():
-                value = getattr(self, name)
-                require(value == default, name, value, f"{default!r} without num_experts")
+            for field in dataclasses.fields(self):
+                value, default = getattr(self, field.name), field.default
+                is_default = field.name not in _OF_EXPERTS or value == default
+                require(is_default, field.name, value, f"{default!r} without num_experts")
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

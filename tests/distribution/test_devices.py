@@ -16,6 +16,7 @@ from keras_transformer.distribution.layouts import DATA, MODEL, MeshLayout
 RUNS = [  # family, options of `trained`, layouts
     ("transformer", {}, dict(data=4, model=2), dict(shard_weights=True)),
     ("llama", dict(accumulation=2), dict(data=4, model=2, shard_weights=True)),
+    ("mixture", {}, dict(data=2, model=4)),
 ]
 
 
@@ -34,8 +35,8 @@ def test_losses_and_weights_are_those_of_one_device():
     for run, own in zip(found, options, strict=True):
         near = 1e-5 if "dtype" not in own else 0.02
         assert run["losses"] < near and run["weights"] < near and run["learnt"] > 0.1, run
-    split, sharded, _ = (run["held"] for run in found)
-    assert 0.25 < split < 0.75 and sharded < 0.25
+    split, sharded, _, experts = (run["held"] for run in found)
+    assert 0.25 < split < 0.75 and sharded < 0.25 and experts < 0.5
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_transformer.layers import MixtureOfExperts
 from keras_transformer.layers.blocks import in_blocks
+from tests.backends import BACKEND
 
 numpy = ops.convert_to_numpy
 
@@ -27,16 +28,24 @@ def routed(x_D, router, count, normalize):
     return chosen, probabilities[chosen] / (probabilities[chosen].sum() if normalize else 1)
 
 
+WAYS = {  # tokens, experts, and the rows of a block
+    "few": (1, 16, 1),
+    "all": (6, 8, None),
+    "blocks": (260, 32, 17),
+}
+
+
 @pytest.mark.parametrize("gated,normalize", [(True, True), (False, False)])
-@pytest.mark.parametrize("shape", [(2, 1, 6), (2, 5, 6)], ids=["few", "many"])
-def test_each_token_uses_its_experts(rng, randomize, shape, gated, normalize):
-    """Few tokens read the chosen experts only, many compute all: the results are equal."""
-    x = rng.standard_normal(shape).astype("float32")
-    layer = MixtureOfExperts(10, 4, "silu", gated=gated, normalize_routing=normalize)
+@pytest.mark.parametrize("way", WAYS)
+def test_each_token_uses_its_experts(rng, randomize, way, gated, normalize):
+    num_tokens, num_experts, num_rows = WAYS[way]
+    x = rng.standard_normal((1, num_tokens, 6)).astype("float32")
+    layer = MixtureOfExperts(5, num_experts, "silu", gated=gated, normalize_routing=normalize)
     layer.build(x.shape)
     randomize(layer)
-    values, expected = weights_of(layer), np.zeros(shape)
-    for place in np.ndindex(shape[:2]):
+    assert layer._block_rows(num_tokens) == num_rows
+    values, expected = weights_of(layer), np.zeros(x.shape)
+    for place in np.ndindex(x.shape[:2]):
         chosen, weights = routed(x[place], values["router"], 2, normalize)
         for e, weight in zip(chosen, weights, strict=True):
             hidden = silu(x[place] @ values["experts_hidden"][e])
@@ -44,6 +53,29 @@ def test_each_token_uses_its_experts(rng, randomize, shape, gated, normalize):
                 hidden = hidden * (x[place] @ values["experts_gate"][e])
             expected[place] += weight * (hidden @ values["experts_output"][e])
     np.testing.assert_allclose(numpy(layer(x)), expected, atol=1e-4)
+
+
+def test_both_ways_have_the_same_gradients(rng, randomize, monkeypatch):
+    """One step of SGD changes all weights alike, also if one expert has hardly any tokens."""
+    x = rng.standard_normal((2, 150, 6)).astype("float32")
+    x[..., 0] = 1
+    layer = MixtureOfExperts(5, 12, "silu", gated=True)
+    model = randomize(keras.Sequential([keras.Input(x.shape[1:]), layer]))
+    router = numpy(layer.router).copy()
+    router[0, 3] = -50
+    layer.router.assign(router)
+    before, results = model.get_weights(), []
+    for rows in (25, 50, None):
+        monkeypatch.setattr(layer, "_block_rows", lambda _, rows=rows: rows)
+        model.set_weights(before)
+        # TensorFlow's graph does not know the number of tokens.
+        model.compile(keras.optimizers.SGD(0.1), "mse", run_eagerly=BACKEND == "tensorflow")
+        model.fit(x, x, batch_size=2, verbose=0)
+        results.append(model.get_weights())
+    for values in zip(before, *results, strict=True):
+        assert np.abs(values[0] - values[1]).max() > 1e-4
+        for other in values[2:]:
+            np.testing.assert_allclose(other, values[1], atol=1e-5)
 
 
 def test_the_loss_that_balances_experts(rng, randomize):

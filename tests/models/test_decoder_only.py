@@ -40,7 +40,7 @@ MODELS = {
     ),
     "mixture": (
         LLaMA,
-        LLaMAConfig(V, **SIZES, num_experts=5, expert_d_ff=6, dense_layers=(0,), balance_loss=0.1),
+        LLaMAConfig(V, **SIZES, num_experts=16, expert_d_ff=6, dense_layers=(0,), balance_loss=0.1),
     ),
     "windowed": (LLaMA, LLaMAConfig(V, **SIZES, num_kv_heads=1, window=3, tie_output=True)),
 }  # fmt: skip

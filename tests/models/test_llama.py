@@ -60,7 +60,7 @@ def test_each_field_counts(options, change, assert_counts):
         (dict(num_experts=2, expert_d_ff=0), "expert_d_ff must be a whole number of at least 1"),
         (dict(num_experts=2, dense_layers=(2,)), "dense_layers must be indices of blocks below nu"),
         (dict(dense_layers=(1,)), r"dense_layers must be \(\) without num_experts, got \(1,\)"),
-        (dict(balance_loss=0.1), "balance_loss must be 0 without num_experts, got 0.1"),
+        (dict(balance_loss=0.1), "balance_loss must be 0.0 without num_experts, got 0.1"),
         (dict(theta=0.0), "theta must be above 0, got 0.0"),
         (dict(dropout=1.0), r"dropout must be in \[0, 1\), got 1.0"),
     ],

@@ -7,6 +7,7 @@ import pytest
 from keras_transformer import LabelSmoothedCrossentropy, adam
 from keras_transformer.models import T5, T5Config, enable_lora, merged
 from tests.backends import cases
+from tests.tiny import tiny
 
 BATCH = {
     "source_ids": np.array([[4, 5, 6, 3], [7, 8, 3, 0]], "int32"),
@@ -58,6 +59,17 @@ def test_lora_trains_alone_and_merges(kind, tiny_transformer, randomize):
     assert np.abs(logits(plain) - first).max() > 1e-3
     assert not any("lora" in weight.path for weight in plain.weights)
     assert all(weight.trainable for weight in plain.weights if "seed" not in weight.path)
+
+
+@pytest.mark.once("made of parts that are tested under each backend")
+def test_experts_and_their_router_are_frozen():
+    model = tiny("mixture")
+    enable_lora(model, rank=2)
+    layers = {weight.path.split("/")[-2] for weight in model.trainable_weights}
+    assert layers == {"query_key_value", "output"}
+    ids = {"token_ids": BATCH["source_ids"]}
+    plain, tuned = (keras.ops.convert_to_numpy(x(ids)) for x in (merged(model), model))
+    np.testing.assert_allclose(plain, tuned, atol=1e-5)
 
 
 @pytest.mark.once("made of parts that are tested under each backend")

@@ -20,6 +20,7 @@ from keras_transformer.models import (
 )
 from keras_transformer.models.quantized import assign_matrices
 from tests.backends import cases
+from tests.tiny import tiny
 
 BATCH = {
     "source_ids": np.array([[4, 5, 6, 3], [7, 8, 3, 0]], "int32"),
@@ -77,6 +78,13 @@ def test_only_int8_has_remainders(tiny_transformer):
     message = "mode must be 'int8', which alone has remainders, got 'int4'"
     with pytest.raises(ValueError, match=message):
         tiny_transformer().quantize("int4", remainders=True)
+
+
+def test_experts_stay_in_floats():
+    message = "mode must be None for a model with num_experts, got 'int8'"
+    for options in (dict(remainders=True), {}):
+        with pytest.raises(ValueError, match=message):
+            tiny("mixture").quantize("int8", **options)
 
 
 LANGUAGE_MODELS = {

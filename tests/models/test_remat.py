@@ -91,7 +91,7 @@ def test_the_backward_pass_gets_less():
 def test_the_tape_holds_no_results_inside_blocks(stack, monkeypatch):
     inside, call = [], FeedForward.call
 
-    def recorded(self, x):
+    def recorded(self, x, training=False):
         inside.append(weakref.ref(x))
         return call(self, x)
 
@@ -140,6 +140,11 @@ def test_only_training_changes(tiny_transformer):
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(model(inputs)), before)
     assert model.get_config() == config
     assert not type(model).from_config(config).encoder.remat
+
+
+def test_a_loss_of_layers_is_refused():
+    with pytest.raises(ValueError, match="balance_loss must be 0 for training with remat, got 0.1"):
+        enable_remat(tiny("mixture"))
 
 
 def test_a_model_without_stacks():

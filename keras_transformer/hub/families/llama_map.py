@@ -206,7 +206,7 @@ def rules_of(
         )
         output = f"{ours}/self_attention/output"
         rules += dense(output, f"{theirs}.self_attn.o_proj", bias=config.output_bias)
-        if experts and i not in config.dense_layers:
+        if experts and config.num_experts and i not in config.dense_layers:
             rules += experts(config, ours, theirs)
         else:
             rules += _feed_forward(ours, theirs, "gate_up" in joined)

@@ -33,10 +33,7 @@ SIZES = {
     "qwen3": LLAMA | dict(num_attention_heads=32),
     "mixtral": LLAMA | dict(num_attention_heads=8, num_local_experts=4),
     "qwen3_moe": LLAMA
-    | dict(
-        num_attention_heads=8, num_hidden_layers=2, num_experts=4, num_experts_per_tok=2,
-        moe_intermediate_size=12,
-    ),
+    | dict(num_attention_heads=8, num_hidden_layers=2, num_experts=8, moe_intermediate_size=12),
     "hunyuan_v1_dense": LLAMA | dict(num_attention_heads=4, head_dim=4),
     "phi3": LLAMA,
     "glm": LLAMA | dict(num_attention_heads=4),
@@ -69,7 +66,7 @@ SIZES = {
     "vit": {name: BERT[name] for name in list(BERT)[1:5]},
     "deit": {name: BERT[name] for name in list(BERT)[1:5]},
     "whisper": BART | dict(num_mel_bins=8, max_source_positions=10, max_target_positions=12),
-}  # fmt: skip
+}
 
 
 def minimal(kind):

@@ -112,6 +112,7 @@ def test_search_and_name(tmp_path):
     "config,message",
     [
         (LLaMAConfig(**SIZES, window=8), "the family of the model must be one of .*'mistral'"),
+        (LLaMAConfig(**SIZES, num_experts=2), "the family of the model must be one of .*'mixtral'"),
         (LLaMAConfig(**SIZES, no_rotary=(0,)), "it would be read with no_rotary="),
         (GPTConfig(**SIZES, activation="relu"), "it would be read with activation='gelu_tanh'"),
         (GemmaConfig(**SIZES, head_dim=16, num_kv_heads=2), "the family of the model must be"),
