@@ -117,7 +117,7 @@ def marian(room: Path, corpus: Any, tokenizer: Any, config: Any, epochs: int) ->
     (room / "joint.spm").write_bytes(tokenizer.source_model)
     options = {"relative-paths": True, "models": ["model.npz"], "vocabs": ["joint.spm"] * 2}
     options |= {"beam-size": 4, "normalize": 1}
-    (room / "decoder.yml").write_text(json.dumps(options), "utf-8")
+    (room / "model.npz.decoder.yml").write_text(json.dumps(options), "utf-8")
     imported = load_pretrained(room / "model.npz", "en", "de")
     numbers = {piece: number for number, piece in enumerate(pieces)}
     model = pymarian.Translator(
