@@ -24,7 +24,9 @@ from keras_transformer.cli.reading import TEXT_FILE, TextField
 from keras_transformer.cli.rerank import RerankLanguageModel, RerankReverse, RerankWeight
 from keras_transformer.cli.translation_modes import (
     DRAWS,
+    is_document,
     refuse_conflicts,
+    translate_document,
     translate_lines,
     translate_to_folder,
 )
@@ -45,8 +47,8 @@ def translate(
         typer.Option(
             "--input",
             "-i",
-            help=f"{TEXT_FILE}. For a folder as output, also several files and folders.  [default: "
-            "stdin]",
+            help=f"{TEXT_FILE}; or a document, such as Markdown, XLIFF or .docx. For a folder as "
+            "output, also several files and folders.  [default: stdin]",
         ),
     ] = None,
     output: Annotated[
@@ -185,5 +187,5 @@ def translate(
     is_corpus = is_folder(output)
     asked = SimpleNamespace(**locals())  # all options by name
     refuse_conflicts(asked)
-    run = translate_to_folder if is_corpus else translate_lines
-    run(asked)
+    run = translate_document if is_document(asked) else translate_lines
+    (translate_to_folder if is_corpus else run)(asked)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.cli.common import answer_lines, loaded
+from keras_transformer.cli.common import answer_lines, loaded, say
 from keras_transformer.cli.corpora import finish
 from keras_transformer.cli.reading import read_lines, source_code
 from keras_transformer.cli.rerank import reranker
@@ -15,6 +16,7 @@ from keras_transformer.cli.translations import pharaoh, translations, with_prefi
 from keras_transformer.config import require
 from keras_transformer.corpora.job_options import JobOptions
 from keras_transformer.search import NBEST, SAMPLE, Search
+from keras_transformer.system.files import replacing
 
 DRAWS = tuple(Search.names(draws=True))  # options of sampling only
 _LOADING = ("precision", "engine", "source_language", "target_language")
@@ -25,6 +27,11 @@ _OF_LINES = (
     *("ensemble", "mbr", "rerank", "chunk_size", *DRAWS, "context_sentences", "inline_terms"),
     *("sample", "glossary", "seed", "alignments", "prefix", "prefix_file", *_RERANK),
 )
+MOST_TOKENS = 10_000_000  # of a document, and its most paragraphs
+DOCUMENTS = (
+    *(".md", ".markdown", ".xlf", ".xliff", ".html", ".htm", ".srt", ".vtt"),
+    *(".docx", ".pptx", ".odt", ".odp"),
+)  # suffixes of files that keep their format
 _NO_CONTEXT = ("sample", "mbr", "rerank", "num_hypotheses", "alignments", "prefix", "prefix_file")
 
 
@@ -32,10 +39,17 @@ def _draws(asked):
     return asked.sample or (asked.mbr and asked.mbr_source == "samples")
 
 
+def is_document(asked: Any) -> bool:
+    """Return whether the only input is a document, whose format the output keeps."""
+    inputs = [] if asked.is_corpus else asked.inputs or []
+    return len(inputs) == 1 and Path(inputs[0]).suffix.lower() in DOCUMENTS
+
+
 # (end of the error message, condition, options that must be left out if the condition is true).
 # With --inline-terms, the sources contain terms of the target language, which neither the reverse
 # translator nor the aligner can use.
 CONFLICTS: tuple[tuple[str, Callable[[Any], Any], Iterable[str]], ...] = (
+    ("for a document", is_document, (*_OF_LINES, "num_hypotheses", "text_field")),
     ("if --output is a folder", lambda x: x.is_corpus, _OF_LINES),
     ("with --context-sentences", lambda x: x.context_sentences, _NO_CONTEXT),
     ("without --glossary", lambda x: not x.glossary, ("inline_terms",)),
@@ -85,6 +99,46 @@ def translate_to_folder(asked: Any) -> None:
         **asked.corpus,
         **{name: x for name, x in asked.search.items() if name not in DRAWS},
     )
+
+
+def translate_document(asked: Any) -> None:
+    """Translate a document to one of the same format, as the server does."""
+    from keras_transformer.serving import answers
+    from keras_transformer.serving.file_translation import translate_file
+    from keras_transformer.serving.handlers import TranslatorHandler
+    from keras_transformer.serving.queue import Batcher
+    from keras_transformer.serving.readers import Readers
+    from keras_transformer.serving.turns import Workers
+
+    require(bool(asked.output), "--output", asked.output, "the file to write, for a document")
+    require(not asked.texts, "TEXT", asked.texts, "left out for a document")
+    source, output = Path(asked.inputs[0]), Path(asked.output)
+    is_same = source.suffix.lower() == output.suffix.lower()
+    require(is_same, "--output", asked.output, f"a file that ends with {source.suffix}")
+    is_other = source.resolve() != output.resolve()
+    require(is_other, "--output", asked.output, "another file than --input")
+    content = source.read_bytes()
+    search = {name: x for name, x in asked.search.items() if name not in (*DRAWS, "strict")}
+    tokens = search.pop("tokens_per_batch")
+    translator = loaded(asked.folder, None, **_loading(asked))
+    handler = TranslatorHandler(translator, **search)
+    batcher, workers = Batcher(tokens, 0.0, most_waiting=MOST_TOKENS), Workers("files", 1)
+    language = source_code(translator) or "en"
+
+    async def texts_translated(texts, kind):
+        return await answers.translate_html(batcher, workers, [handler], language, texts)
+
+    readers = Readers(MOST_TOKENS)
+    try:
+        work = translate_file(source.name, content, texts_translated, readers, workers)
+        result, left = asyncio.run(work)
+    finally:
+        batcher.close()
+        workers.close()
+    with replacing(output) as path:
+        path.write_bytes(result)
+    if left:
+        say(f"not translated: {', '.join(left)}")
 
 
 def translate_lines(asked: Any) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from keras_transformer.serving import markup
 from keras_transformer.serving.handlers import Links
-from keras_transformer.serving.jobs import Aligner, Judge
+from keras_transformer.serving.jobs import Aligner, Judge, Termed
 from keras_transformer.serving.queue import Batcher, HandlerError
 from keras_transformer.serving.sentences import Sentences
 from keras_transformer.serving.turns import Workers
 from keras_transformer.system import interruption
 from keras_transformer.text.word_spans import words
+
+Terms = Mapping[str, Sequence[str]]  # source terms, and the accepted forms of each
 
 # Number of characters at which the handler reads the waiting texts, that is, counts their tokens.
 # Each text counts as 100 characters more than it has.
@@ -43,6 +45,7 @@ async def translate_texts(
     texts: Sequence[str],
     alternatives: int,
     estimates: bool = False,
+    glossary: Terms | None = None,
 ) -> list[Translated]:
     """Translate texts; white space is preserved.
 
@@ -56,15 +59,18 @@ async def translate_texts(
             sentences differ in one or more sentences.
         estimates: Whether to estimate the quality; without effect unless there is one handler, with
             a calibration.
+        glossary: Terms that the translations must contain; None: no terms.
 
     Raises:
         TooLargeError, QueueFullError: See `Batcher.check`.
+        ValueError: If there is a glossary and no single handler that takes it.
         HandlerError: If a handler fails.
     """
     split, items, costs = await workers.run(_split, texts, language, handlers[0], batcher)
     sentences = [sentence for split_text in split for sentence in split_text.texts]
     count = 1 + alternatives
-    hypotheses = await _search(batcher, workers, handlers, items, count, costs)
+    searchers = await workers.run(with_terms, handlers, glossary, sentences)
+    hypotheses = await _search(batcher, workers, searchers, items, count, costs)
     qualities = [None] * len(sentences)
     if estimates and len(handlers) == 1 and handlers[0].can_estimate:
         pairs = [(text, ranked[0]) for text, ranked in zip(sentences, hypotheses, strict=True)]
@@ -104,15 +110,17 @@ async def translate_html(
     handlers: Sequence[Any],
     language: str,
     sources: Sequence[str],
+    glossary: Terms | None = None,
 ) -> list[str]:
     """Translate the text in HTML and place the tags around the aligned words.
 
     Args:
         batcher, workers, handlers, language: As in `translate_texts`.
         sources: HTML texts.
+        glossary: As in `translate_texts`.
 
     Raises:
-        TooLargeError, QueueFullError, HandlerError: As in `translate_texts`.
+        TooLargeError, QueueFullError, HandlerError, ValueError: As in `translate_texts`.
     """
     documents = await workers.run(lambda: [markup.blocks(source) for source in sources])
     blocks = [block for document in documents for block in document if block.text]
@@ -121,8 +129,8 @@ async def translate_html(
     # Sentences with tags need word alignments. The alignments of two handlers are composed.
     texts = [sentence for split_text in split for sentence in split_text.texts]
     steps = [texts]
-    for handler in handlers:
-        hypotheses = await submitted(batcher, workers, handler, items, 1, costs)
+    for searcher in await workers.run(with_terms, handlers, glossary, texts):
+        hypotheses = await submitted(batcher, workers, searcher, items, 1, costs)
         steps.append([x[0] for x in hypotheses])
         items, costs = steps[-1], None
     tagged = [
@@ -244,6 +252,21 @@ def read_all(texts: Sequence[Any], handler: Any, batcher: Batcher) -> tuple[list
     return reader.all()
 
 
+def with_terms(
+    handlers: Sequence[Any], glossary: Terms | None, sentences: Sequence[str]
+) -> Sequence[Any]:
+    """Return the handlers, or the job that translates sentences with the terms of a glossary.
+
+    Raises:
+        ValueError: If there is a glossary and no single handler that takes it.
+    """
+    if not glossary:
+        return handlers
+    if len(handlers) > 1 or not handlers[0].can_attend:
+        raise ValueError("a glossary needs a single saved translator for this pair of languages")
+    return [Termed.of(handlers[0], glossary, sentences)]
+
+
 async def _search(batcher, workers, handlers, texts, count, costs=None):
     """Return at most `count` translations of each text, best first.
 
@@ -278,7 +301,9 @@ async def submitted(
         texts, costs = await workers.run(read_all, texts, handler, batcher)
     try:
         return await asyncio.wrap_future(batcher.submit(handler, texts, count, costs))
-    except ValueError as error:  # no text is invalid: the handler is at fault
+    except ValueError as error:  # no text is invalid: the handler is at fault, or its glossary
+        if isinstance(handler, Termed):
+            raise ValueError(f"glossary: {error}") from error
         raise HandlerError(str(error)) from error
 
 

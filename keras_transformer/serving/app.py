@@ -14,7 +14,14 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi_offline import FastAPIOffline
 
 from keras_transformer import __version__
-from keras_transformer.serving import libretranslate, monitoring, openai_api, openai_tasks, task_api
+from keras_transformer.serving import (
+    deepl_api,
+    libretranslate,
+    monitoring,
+    openai_api,
+    openai_tasks,
+    task_api,
+)
 from keras_transformer.serving import tensorflow_serving as predict
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.errors import add_handlers
@@ -62,8 +69,9 @@ def create_app(
 
     app = FastAPIOffline(
         title="keras_transformer",
-        description="Translation with the APIs of LibreTranslate and TensorFlow Serving; language "
-        "models, embeddings and transcription with OpenAI's; classes, entities, answers and more.",
+        description="Translation with the APIs of LibreTranslate, DeepL and TensorFlow Serving; "
+        "language models, embeddings and transcription with OpenAI's; classes, entities, answers "
+        "and more.",
         version=__version__,
         lifespan=lifespan,
         redoc_url=None,
@@ -71,6 +79,7 @@ def create_app(
     metrics = monitoring.Metrics()
     app.state.guard = Guard(settings, metrics)
     app.include_router(libretranslate.router)
+    app.include_router(deepl_api.router)
     app.include_router(openai_api.router)
     app.include_router(openai_tasks.router)
     app.include_router(task_api.router)

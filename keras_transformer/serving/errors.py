@@ -1,4 +1,4 @@
-"""Error answers, in the form of LibreTranslate or OpenAI."""
+"""Error answers, in the form of LibreTranslate, DeepL or OpenAI."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ OPENAI_PATHS = tuple(
     f"/v1/{name}"
     for name in ("chat/completions", "completions", "models", "embeddings", "audio/transcriptions")
 )
+DEEPL_PATHS = ("/v2/", "/v3/")  # beginnings of the paths of DeepL's API
 
 
 class Refusal(HTTPException):
@@ -49,14 +50,16 @@ def error_body(
 ) -> dict[str, Any]:
     """Return the body of an error answer.
 
-    It has OpenAI's form for the paths `OPENAI_PATHS` and for errors with a code, else
-    LibreTranslate's.
+    It has OpenAI's form for the paths `OPENAI_PATHS` and for errors with a code, DeepL's for the
+    paths `DEEPL_PATHS`, else LibreTranslate's.
 
     Args:
         scope: The request's scope.
         status, message, param, code: See `Refusal`.
     """
     path = scope["path"].removeprefix(scope.get("root_path", ""))
+    if path.startswith(DEEPL_PATHS):
+        return {"message": message}
     if path not in OPENAI_PATHS and code is None:
         return {"error": message}
     kind = "server_error" if status >= 500 else "invalid_request_error"

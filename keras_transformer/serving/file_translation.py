@@ -1,4 +1,4 @@
-"""Translate files, keeping their format: plain text, HTML, subtitles, office documents."""
+"""Translate files, keeping their format: text, HTML, Markdown, XLIFF, subtitles, office."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def translate_file(
         content: Content of the file.
         translate: Function that translates texts; takes the texts and their format, "text" or
             "html".
-        readers: Readers of subtitles and office documents.
+        readers: Readers of all other types.
         workers: Threads that decode text and HTML, and look for parts that are not translated.
 
     Raises:
@@ -68,11 +68,16 @@ async def _in_parts(reader, content, translate, readers, workers):
     return await readers.filled(reader, content, await translate(texts, "html")), left
 
 
+_markdown, _xliff = partial(_in_parts, "markdown_text"), partial(_in_parts, "xliff")
 _html, _office = partial(_whole, "html"), partial(_in_parts, "office")
 SUFFIXES: dict[str, Callable[[bytes, Translate, Readers, Workers], Awaitable[Translated]]] = {
     ".txt": partial(_whole, "text"),
     ".html": _html,
     ".htm": _html,
+    ".md": _markdown,
+    ".markdown": _markdown,
+    ".xlf": _xliff,
+    ".xliff": _xliff,
     ".srt": partial(_in_parts, "subtitles"),
     ".vtt": partial(_in_parts, "subtitles"),
     ".docx": _office,

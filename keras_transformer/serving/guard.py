@@ -130,7 +130,7 @@ class Guard:
         if not self._keys and _is_local(request) and not self._is_known(host):
             accepted = "an address, localhost or the host of --public-url"
             raise HTTPException(403, f"the host must be {accepted}, got {host[:80]}")
-        if request.method != "POST":
+        if request.method in ("GET", "HEAD", "OPTIONS"):
             return
         address = request.client.host if request.client else ""
         self._count(self._rate, "address", address)
@@ -152,7 +152,8 @@ class Guard:
 
         Args:
             request: The request.
-            key: Its field `api_key`; if empty, its header `Authorization: Bearer` is used.
+            key: Its field `api_key`; if empty, its header `Authorization` is used: `Bearer` or
+                `DeepL-Auth-Key`.
 
         Raises:
             HTTPException: 403 if the key is missing or wrong, 429 if it was sent too often.
@@ -160,7 +161,9 @@ class Guard:
         if not self._keys:
             return ANYBODY
         kind, _, token = request.headers.get("authorization", "").partition(" ")
-        known_key = self._keys.find(key or (token if kind.lower() == "bearer" else ""))
+        known_key = self._keys.find(
+            key or (token if kind.lower() in ("bearer", "deepl-auth-key") else "")
+        )
         if known_key is None:
             raise HTTPException(403, "api_key is missing or wrong")
         self._metrics.keys.labels(known_key.name).inc()

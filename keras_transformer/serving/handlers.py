@@ -11,6 +11,7 @@ from keras_transformer import analysis
 from keras_transformer.running.inputs import Request, Source
 from keras_transformer.search import NBEST, TRANSLATE
 from keras_transformer.text import Tokenizer
+from keras_transformer.text.glossary import Glossary
 from keras_transformer.text.tokenizer import Texts, checked_texts
 from keras_transformer.text.word_spans import members_of, words
 from keras_transformer.translate.engines.exported import OnnxEngine, SavedModelEngine, estimate
@@ -20,6 +21,7 @@ from keras_transformer.translate.translator import Translator
 MOST_WEIGHTS = 400_000  # attention weights of an answer, of all layers and heads: 3 MB of JSON
 Links = list[int | None]
 Scored = list[tuple[str, float]]  # translations with their scores, best first
+Terms = Sequence[tuple[str, Sequence[str]]]  # source terms, each with its forms
 
 
 def read_sources(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[list[Source], list[int]]:
@@ -64,7 +66,11 @@ class TranslatorHandler:
         return read_sources(self.translator.tokenizer, texts)
 
     def search(
-        self, sources: Sequence[Source], num_hypotheses: int = 1, tokens_per_batch: int = 4096
+        self,
+        sources: Sequence[Source],
+        num_hypotheses: int = 1,
+        tokens_per_batch: int = 4096,
+        terms: Terms = (),
     ) -> list[list[str]]:
         """Return the best translations of each text, best first.
 
@@ -72,8 +78,12 @@ class TranslatorHandler:
             sources: The items that `read` returned for the texts.
             num_hypotheses: Maximum number of translations per text.
             tokens_per_batch: Maximum number of source tokens per batch, padding included.
+            terms: Terms that the translations must contain.
+
+        Raises:
+            ValueError: If the translator cannot write a term, or takes no terms.
         """
-        nbest_lists = self._hypotheses(sources, num_hypotheses, tokens_per_batch)
+        nbest_lists = self._hypotheses(sources, num_hypotheses, tokens_per_batch, terms)
         return [[x.text for x in hypotheses] for hypotheses in nbest_lists]
 
     def nbest(self, sources: Sequence[Source], tokens_per_batch: int = 4096) -> list[Scored]:
@@ -90,11 +100,14 @@ class TranslatorHandler:
         sources, targets = ([*side] for side in zip(*pairs, strict=True))
         return self.translator.score(sources, targets, tokens_per_batch=tokens_per_batch)
 
-    def _hypotheses(self, sources, num_hypotheses, tokens_per_batch):
+    def _hypotheses(self, sources, num_hypotheses, tokens_per_batch, terms=()):
         beam_size = max(self._search.beam_size, num_hypotheses)
         options = {**self._options, "beam_size": beam_size, "num_hypotheses": num_hypotheses}
         texts, ids = Texts(text for text, _ in sources), [ids for _, ids in sources]
         request = Request(texts, tokens_per_batch=tokens_per_batch, ids=ids)
+        if terms:  # a prompt contains its terms, so it is encoded again
+            glossary = Glossary({term: [*forms] for term, forms in terms})
+            request = replace(request, ids=None, constraint=glossary)
         nbest_lists = self.translator.hypotheses(request, self.translator.options(options, NBEST))
         return [hypotheses[:num_hypotheses] for hypotheses in nbest_lists]
 
@@ -256,10 +269,15 @@ class ReplicaHandler:
         return read_sources(self._tokenizer, texts)
 
     def search(
-        self, sources: Sequence[Any], num_hypotheses: int = 1, tokens_per_batch: int = 4096
+        self,
+        sources: Sequence[Any],
+        num_hypotheses: int = 1,
+        tokens_per_batch: int = 4096,
+        terms: Terms = (),
     ) -> list[list[str]]:
         """Return the best translations of each text, as the handler in the replica does."""
-        return self._ask("search", list(sources), num_hypotheses, tokens_per_batch)
+        more = [terms] if terms else []
+        return self._ask("search", list(sources), num_hypotheses, tokens_per_batch, *more)
 
     def nbest(self, sources: Sequence[Any], tokens_per_batch: int = 4096) -> list[Scored]:
         """Return translations with their scores, as the handler in the replica does."""

@@ -1,8 +1,8 @@
-"""Jobs of a batcher other than translation: estimate, score, list and align."""
+"""Jobs of a batcher besides plain translation: terms, estimates, scores, lists, alignments."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,38 @@ class Scorer(_OfPairs):
     ) -> list[float]:
         """Return log p(target | source) of each pair, a sum over the target's tokens and EOS."""
         return self.handler.score(pairs, tokens_per_batch)
+
+
+@dataclass(frozen=True)
+class Termed:
+    """A job that translates with the terms of a glossary.
+
+    Args:
+        handler: The handler that translates.
+        terms: Each source term, with the accepted forms of its translation.
+    """
+
+    handler: Any
+    terms: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @classmethod
+    def of(
+        cls, handler: Any, glossary: Mapping[str, Sequence[str]], texts: Sequence[str]
+    ) -> Termed:
+        """Return the job for the terms that occur in some texts, perhaps inside a word."""
+        normal = " ".join(" ".join(texts).split()).casefold()
+        terms = [(term, tuple(forms)) for term, forms in glossary.items()]
+        return cls(handler, tuple(x for x in terms if " ".join(x[0].split()).casefold() in normal))
+
+    def read(self, texts: Sequence[str]) -> tuple[Sequence[Any], list[int]]:
+        """Return the handler's items for `search`, and the number of tokens of each text."""
+        return self.handler.read(texts)
+
+    def search(
+        self, sources: Sequence[Any], num_hypotheses: int, tokens_per_batch: int
+    ) -> list[list[str]]:
+        """Return the best translations of each text, best first, with the terms in it."""
+        return self.handler.search(sources, num_hypotheses, tokens_per_batch, self.terms)
 
 
 @dataclass(frozen=True)

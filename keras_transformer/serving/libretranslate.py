@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 
 from keras_transformer.serving import answers
 from keras_transformer.serving.file_translation import SUFFIXES, translate_file
+from keras_transformer.serving.keys import Key
 from keras_transformer.serving.schemas import (
     AttentionRequest,
     AttentionResponse,
@@ -28,6 +30,7 @@ from keras_transformer.serving.schemas import (
     check_results,
     read,
 )
+from keras_transformer.serving.service import Service
 
 PART = 65_536  # bytes of a file that are sent at once; the time limit is for each part
 _SOON = {"Retry-After": "5"}
@@ -41,11 +44,18 @@ router = APIRouter(tags=["translate"], responses=ERRORS)
 async def translate(request: Request) -> TranslateResponse:
     """Translate a text or a list of texts, plain or HTML."""
     asked = await read(request, TranslateRequest)
-    service, key = _admitted(request, asked.api_key)
+    service, key = admitted(request, asked.api_key)
     texts = [asked.q] if isinstance(asked.q, str) else asked.q
-    source, detected = _source(service, asked.source, texts)
-    translations = await _translated(
-        service, key, texts, source, asked.target, asked.format, asked.alternatives
+    source, detected = source_of(service, asked.source, texts)
+    translations = await translated(
+        service,
+        key,
+        texts,
+        source,
+        asked.target,
+        asked.format,
+        asked.alternatives,
+        glossary=asked.glossary,
     )
     answer: dict[str, Any] = {"translatedText": [x.texts[0] for x in translations]}
     if detected:
@@ -63,8 +73,8 @@ async def translate(request: Request) -> TranslateResponse:
 async def detect(request: Request) -> list[Detection]:
     """Detect the language of a text; the candidates are ordered by confidence."""
     asked = await read(request, DetectRequest)
-    service, _ = _admitted(request, asked.api_key)
-    _check_size(service, [asked.q])
+    service, _ = admitted(request, asked.api_key)
+    check_size(service, [asked.q])
     return [Detection(**x) for x in await service.workers.run(service.detector.detect, asked.q)]
 
 
@@ -75,7 +85,8 @@ async def languages(request: Request) -> list[LanguageEntry]:
     targets = {code: catalogue.targets(code) for code in catalogue.sources}
     every = sorted({code for codes in targets.values() for code in codes} | set(targets))
     return [
-        LanguageEntry(code=code, name=_name(code), targets=targets.get(code, [])) for code in every
+        LanguageEntry(code=code, name=name_of(code), targets=targets.get(code, []))
+        for code in every
     ]
 
 
@@ -93,14 +104,14 @@ async def translate_a_file(
     The header `X-Untranslated` names parts of the file that were not translated, such as
     "properties".
     """
-    service, key = _admitted(request, api_key or None)
+    service, key = admitted(request, api_key or None)
     content = await file.read()
     language = source
 
     async def texts_translated(texts, kind):
         nonlocal language
-        language, _ = _source(service, source, texts)
-        translations = await _translated(
+        language, _ = source_of(service, source, texts)
+        translations = await translated(
             service, key, texts, language, target, kind, 0, is_file=True
         )
         return [x.texts[0] for x in translations]
@@ -145,11 +156,11 @@ async def download_file(request: Request, token: str, name: str) -> StreamingRes
 async def attention(request: Request) -> AttentionResponse:
     """Return the attention of every layer and head for a sentence and its translation."""
     asked = await read(request, AttentionRequest)
-    service, key = _admitted(request, asked.api_key)
-    _check_size(service, [asked.q, asked.translation or ""])
-    source, _ = _source(service, asked.source, [asked.q])
+    service, key = admitted(request, asked.api_key)
+    check_size(service, [asked.q, asked.translation or ""])
+    source, _ = source_of(service, asked.source, [asked.q])
     target = service.catalogue.code(asked.target)
-    _check_pair(key, source, target)
+    check_pair(key, source, target)
     handlers = service.catalogue.route(source, target)
     if len(handlers) > 1 or not handlers[0].can_attend:
         raise HTTPException(
@@ -182,8 +193,8 @@ async def frontend_settings(request: Request) -> dict[str, Any]:
         source = service.catalogue.sources[0]
         target = next(iter(service.catalogue.targets(source)), source)
         languages = {
-            "source": {"code": source, "name": _name(source)},
-            "target": {"code": target, "name": _name(target)},
+            "source": {"code": source, "name": name_of(source)},
+            "target": {"code": target, "name": name_of(target)},
         }
     return {
         "alternatives": service.settings.most_alternatives,
@@ -202,24 +213,25 @@ async def frontend_settings(request: Request) -> dict[str, Any]:
     }
 
 
-def _admitted(request, key):
+def admitted(request: Request, key: str | None = None) -> tuple[Service, Key]:
     """Check the key of a request, and return the service and the key."""
-    key = request.app.state.guard.check(request, key)
-    return request.app.state.service, key
+    return request.app.state.service, request.app.state.guard.check(request, key)
 
 
-def _check_pair(key, source, target):
+def check_pair(key: Key, source: str, target: str) -> None:
+    """Raise HTTPException if a key does not allow a pair of languages."""
     if not key.allows(source, target):
         raise HTTPException(403, f"api_key allows {', '.join(key.languages)} only")
 
 
-def _check_size(service, texts):
+def check_size(service: Service, texts: Sequence[str]) -> None:
+    """Raise HTTPException if a text is too long."""
     longest, most = max(map(len, texts), default=0), service.settings.most_characters
     if longest > most:
         raise HTTPException(400, f"q must have at most {most} characters per text, got {longest}")
 
 
-def _source(service, source, texts):
+def source_of(service: Service, source: str, texts: Sequence[str]) -> tuple[str, Detection | None]:
     """Return the language of the texts, and its detection if `source` is "auto", else None."""
     if source.lower() != "auto":
         return service.catalogue.code(source), None
@@ -227,29 +239,56 @@ def _source(service, source, texts):
     return best["language"], Detection(**best)
 
 
-async def _translated(service, key, texts, source, target, kind, alternatives, is_file=False):
-    """Return the translations of each text."""
+async def translated(
+    service: Service,
+    key: Key,
+    texts: Sequence[str],
+    source: str,
+    target: str,
+    kind: str | None = None,
+    alternatives: int = 0,
+    is_file: bool = False,
+    glossary: answers.Terms | None = None,
+) -> list[answers.Translated]:
+    """Return the translations of each text; one between equal languages is the text itself.
+
+    Args:
+        service: The server's state.
+        key: The key of the request, see `admitted`.
+        texts: The texts.
+        source: Code of their language, see `source_of`.
+        target: Code of the language to translate into, in any case.
+        kind: "html", "text" or None (text).
+        alternatives: Maximum number of further translations per text.
+        is_file: Whether the texts are those of a file.
+        glossary: Terms that the translations must contain; None: no terms.
+
+    Raises:
+        HTTPException: If a limit is exceeded, or the key does not allow the languages.
+        ValueError: If a language is unknown, or the glossary cannot be used.
+    """
     if not is_file:
-        _check_size(service, texts)
+        check_size(service, texts)
     target, most = service.catalogue.code(target), service.settings.most_alternatives
     if alternatives > most:
         raise HTTPException(400, f"alternatives must be at most {most}, got {alternatives}")
     if not is_file:
         check_results(len(texts), 1 + alternatives, "texts times translations of each")
-    _check_pair(key, source, target)
+    check_pair(key, source, target)
     if source == target and source in service.catalogue.sources:
         return [answers.Translated([text]) for text in texts]
     handlers = service.catalogue.route(source, target)
     workers = service.file_workers if is_file else service.workers
     if kind == "html":
         translations = await answers.translate_html(
-            service.batcher, workers, handlers, source, texts
+            service.batcher, workers, handlers, source, texts, glossary
         )
         return [answers.Translated([text]) for text in translations]
     return await answers.translate_texts(
-        service.batcher, workers, handlers, source, texts, alternatives, estimates=not is_file
+        service.batcher, workers, handlers, source, texts, alternatives, not is_file, glossary
     )
 
 
-def _name(code):
+def name_of(code: str) -> str:
+    """Return the English name of a language; its code if it has none."""
     return babel.Locale("en").languages.get(code.replace("-", "_"), code)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import HTTPException, Request
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 
 from keras_transformer.serving.errors import Refusal, place_of, said
+from keras_transformer.text.glossary import Glossary
 
 
 def writable(text: str) -> str:
@@ -25,6 +34,18 @@ def _given(texts: str | list[str]) -> str | list[str]:
     return texts
 
 
+def _parsed(value):
+    """Return the JSON value of a text, as forms send it; other values as they are."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def with_forms(terms: dict[str, str | list[str]]) -> dict[str, list[str]]:
+    """Return terms with the list of their forms; ValueError if one of them is empty."""
+    rows = {term: [forms] if isinstance(forms, str) else forms for term, forms in terms.items()}
+    Glossary(rows)
+    return rows
+
+
 MOST_ITEMS = 10_000  # maximum texts of a request, and maximum results: texts times results per text
 MOST_ERRORS = 100  # maximum errors that an answer describes; 100,000 would take a second
 
@@ -33,6 +54,16 @@ Item = TypeVar("Item")
 Many = Annotated[list[Item], Field(max_length=MOST_ITEMS, fail_fast=True)]
 Text = Annotated[str, AfterValidator(writable)]
 Language = Annotated[str, Field(min_length=1, max_length=32, examples=["en"])]
+TermsField = Annotated[
+    dict[Text, Text | list[Text]] | None,
+    AfterValidator(lambda x: with_forms(x) if x else None),
+    BeforeValidator(_parsed),
+    Field(
+        description="Terms of the source, each with the translation that it must get, or a list of "
+        "its forms.",
+        examples=[{"dog": ["Hund", "Hunde", "Hunden"]}],
+    ),
+]
 ApiKey = Annotated[str | None, Field(description="API key, if the server requires one.")]
 
 
@@ -54,6 +85,7 @@ class TranslateRequest(_Model):
     alternatives: Annotated[int, AfterValidator(lambda x: max(x, 0))] = Field(
         0, description="Maximum number of further translations per text."
     )
+    glossary: TermsField = None
     api_key: ApiKey = None
 
 
@@ -136,6 +168,7 @@ class PredictRequest(_Model):
     )
     instances: Many[Any] | None = Field(None, examples=[["The old man loves the dog."]])
     inputs: Any = None
+    glossary: TermsField = None
 
 
 class PredictResponse(_Model):

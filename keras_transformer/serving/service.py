@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.detection import Detector
 from keras_transformer.serving.kept_files import KeptFiles
+from keras_transformer.serving.kept_glossaries import KeptGlossaries
 from keras_transformer.serving.logs import log, reason_of
 from keras_transformer.serving.monitoring import Metrics
 from keras_transformer.serving.queue import Batcher
@@ -47,6 +48,7 @@ class Service:
         self.workers, self.file_workers = Workers("texts", 2), Workers("files", 2)
         self.readers = Readers(settings.most_waiting // 2)
         self.kept = KeptFiles(settings.most_kept_bytes)
+        self.glossaries = KeptGlossaries()
         self.catalogue, self.detector, self.replies = self._read()
         queue = settings.tokens_per_batch, settings.delay, settings.most_waiting
         self.batcher = Batcher(*queue, self.metrics.watch, replicas.count if replicas else 1)

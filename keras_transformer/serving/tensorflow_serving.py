@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Request
 
 from keras_transformer.serving import openai_api
-from keras_transformer.serving.answers import read_all, submitted
+from keras_transformer.serving.answers import read_all, submitted, with_terms
 from keras_transformer.serving.errors import not_allowed
 from keras_transformer.serving.jobs import Lister, Scorer
 from keras_transformer.serving.libretranslate import ERRORS
@@ -57,6 +57,8 @@ async def predict(
 async def _outputs(service, handler, asked, columns):
     """Return the outputs of the signature by name, and the number of tokens of each source."""
     batcher, workers = service.batcher, service.workers
+    if asked.glossary and asked.signature_name in ("nbest", "score"):
+        raise HTTPException(400, f"glossary must be left out for {asked.signature_name}")
     if asked.signature_name == "score":
         pairs, costs = await workers.run(Scorer(handler).read, [*zip(*columns, strict=True)])
         scores = await asyncio.wrap_future(batcher.submit(Scorer(handler), pairs, 1, costs))
@@ -69,7 +71,8 @@ async def _outputs(service, handler, asked, columns):
         return {
             name: [[x[i] for x in row] for row in nbest_lists] for name, i in named.items()
         }, costs
-    hypotheses = await submitted(batcher, workers, handler, items, 1, costs)
+    (searcher,) = await workers.run(with_terms, [handler], asked.glossary, texts)
+    hypotheses = await submitted(batcher, workers, searcher, items, 1, costs)
     return {"translations": [x[0] for x in hypotheses]}, costs
 
 

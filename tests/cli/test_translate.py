@@ -55,6 +55,22 @@ def test_translates_a_file_plain_or_packed_to_a_file(run, translator, folder, tm
         assert result.stdout == "" and out.read_text() == expected
 
 
+def test_a_document_keeps_its_format(run, failure, translator, folder, tmp_path):
+    (expected,) = translator.translate(["the dog"], beam_size=2)
+    page, result = tmp_path / "page.md", tmp_path / "new" / "page.md"
+    page.write_bytes(b"# the dog\r\n\n```\nthe dog\n```\n")
+    done = run("translate", folder, "-i", page, "-o", result, "--beam-size", 2)
+    restored = result.read_bytes().decode().replace("\\", "")  # of marks that the model wrote
+    assert restored == f"# {expected}\r\n\n```\nthe dog\n```\n".replace("\\", "")
+    assert "not translated: code" in done.stderr
+    for more, message in [
+        ([], "--output must be the file to write, for a document, got None"),
+        (["-o", "a.html"], "--output must be a file that ends with .md, got 'a.html'"),
+        (["-o", page], "--output must be another file than --input"),
+    ]:
+        assert message in failure(run("translate", folder, "-i", page, *more, status=2))
+
+
 def test_nbest_lines_carry_index_and_score(run, translator, folder):
     found = translator.nbest(LINES, num_hypotheses=2, max_extra_length=4)
     options = ["-n", 2, "--max-extra-length", 4, "--chunk-size", 3]

@@ -91,6 +91,15 @@ def test_a_job_over_a_corpus_has_no_other_mode():
                 refuse_conflicts(corpus(**{name: 2}))
 
 
+def test_a_document_has_no_other_mode():
+    document = dict(inputs=["a.MD"], output="b.md")
+    refuse_conflicts(asked(**document, beam_size=2))
+    for name in ("glossary", "num_hypotheses", "sample"):
+        message = f"--{name.replace('_', '-')} must be left out for a document, got 2"
+        with pytest.raises(ValueError, match=message):
+            refuse_conflicts(asked(**document, **{name: 2}))
+
+
 def test_each_name_of_the_table_is_an_option():
     names = {name for _, _, refused in CONFLICTS for name in refused} | {*MODES}
     assert names <= {*inspect.signature(translate).parameters}

@@ -71,6 +71,14 @@ def test_what_in_html_is_left():
     assert translated_and_left("a.html", b"<p title=''>a</p>")[1] == []
 
 
+def test_markdown_and_xliff():
+    assert translated("a.md", b"a `b` *c*\n===\n") == b"A `b` *C*\n===\n"
+    source = b"<xliff version='2.0'><segment><source>a<ph id='1'/></source></segment></xliff>"
+    target = source.replace(b"</segment>", b"<target>A<ph id='1'/></target></segment>")
+    expected = target.replace(b"<segment", b'<segment state="translated"')
+    assert translated("a.xlf", source) == expected
+
+
 def test_subtitles_keep_times_and_lines():
     source = b"7\n00:00:01,000 --> 00:00:02,500\none two three\nfour five <i>six</i>\n\n"
     source += b"8\n00:00:03,000 --> 00:00:04,000\nend\n\n"

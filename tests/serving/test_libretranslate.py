@@ -37,6 +37,23 @@ def test_alternatives(client, translators, translated, refused):
     assert several == "texts times translations of each must be at most 10,000, got 5000 times 3"
 
 
+def test_a_glossary(client, translators, translated, refused):
+    def ask(q="one two.", **fields):
+        return translated(client, q=q, **fields)["translatedText"]
+
+    assert "nine" in ask(glossary={"two": "nine"}).lower()
+    assert "nine" in ask("one <b>two</b>.", glossary={"two": ["x", "nine"]}, format="html").lower()
+    assert ask(glossary={"seven": "nine"}) == translators[0].translate(["one two."])[0]
+    form = {"q": "one two.", "source": "en", "target": "de", "glossary": '{"two": "nine"}'}
+    assert "nine" in client.post("/translate", data=form).json()["translatedText"].lower()
+    french = refused(client, 400, q="one", target="fr", glossary={"a": "b"})
+    assert french == "a glossary needs a single saved translator for this pair of languages"
+    assert "none of them empty" in refused(client, 400, q="one", glossary={"a": []})
+    assert "glossary: Value error" in refused(client, 400, q="one", glossary="{")
+    long = refused(client, 400, q="one two.", glossary={"two": "nine " * 50})
+    assert long.startswith("glossary: the glossary for 'one two.' must be at most")
+
+
 def test_quality_where_there_is_a_calibration(
     calibrated, client, estimator, translators, translated
 ):

@@ -41,6 +41,14 @@ def test_versions(client, refused):
     assert "got '7'" in refused(client, 404, path, inputs=["six"])
 
 
+def test_a_glossary(client, refused):
+    path, fields = "/v1/models/en-de:predict", dict(inputs=["one two."], glossary={"two": "nine"})
+    (translation,) = client.post(path, json=fields).json()["outputs"]
+    assert "nine" in translation.lower()
+    message = refused(client, 400, path, **fields, signature_name="nbest")
+    assert message == "glossary must be left out for nbest"
+
+
 def test_other_signatures(client, translators, refused):
     path, texts = "/v1/models/en-de:predict", ["one two.", "six"]
     expected = translators[0].nbest(texts, num_hypotheses=4)

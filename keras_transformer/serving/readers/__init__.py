@@ -2,7 +2,7 @@
 
 A reader is a module with two functions: `read` returns the texts of a file, and names of parts
 whose words are left out; `filled` returns the file with other texts. Readers use only the standard
-library and lxml.
+library, lxml and markdown-it-py.
 """
 
 from __future__ import annotations
