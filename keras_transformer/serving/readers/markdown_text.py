@@ -15,7 +15,7 @@ from markdown_it.common.utils import normalizeReference
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 _FRONT_MATTER = re.compile(
-    r"(---|\+\+\+)[ \t]*(?:\r\n?|\n)(?:.*(?:\r\n?|\n))*?\1[ \t]*(?=[\r\n]|\Z)"
+    r"(---|\+\+\+)[ \t]*(?:\r\n?|\n)(?:[^\r\n]*(?:\r\n?|\n))*?\1[ \t]*(?=[\r\n]|\Z)"
 )
 _TOKENS = re.compile(
     r"(?P<break>\\?\n)"
@@ -33,6 +33,7 @@ _MARKS = re.compile(r"(\\[!-/:-@\[-`{-~])|([`*<\[\]])")
 _CELL_MARKS = re.compile(r"(\\[!-/:-@\[-`{-~])|([`*<\[\]|])")
 # Beginnings of a line that would make it a list, a heading, a quotation or a code block.
 _BLOCK = re.compile(r"\A(?:\d{1,9}(?=[.)](?:\s|$))|(?=[-+#>=~]))")
+DEEPEST = 100  # most marks that wait for their end; older ones are kept without one
 
 
 @dataclass
@@ -139,6 +140,7 @@ def _taken_apart(source, spans, is_cell, references, left):
     done = 0
     for token in _TOKENS.finditer(whole):
         begin, end = token.span()
+        del opened[:-DEEPEST]
         items.append(["text", whole[done:begin]])
         done, kind, mark = end, token.lastgroup, raw(begin, end)
         if kind == "break":

@@ -1,6 +1,7 @@
 """Markdown: only texts change, and every other byte stays."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -68,6 +69,13 @@ def test_a_page():
     words = r"(?i)(?<![a-z])(one|two|three|four|five|six|seven|eight)(?![a-z])"
     assert changed(PAGE, str.upper) == re.sub(words, lambda x: x[0].upper(), PAGE)
     assert read(PAGE.encode())[1] == ["code", "front matter", "html", "images"]
+
+
+def test_marks_without_an_end_take_little_time():
+    begun = time.process_time()
+    for source in ("a *b" * 20_000, "a[" * 20_000, "---\n" + "\r" * 20_000, "](" * 20_000):
+        assert changed(source, lambda text: text) == source
+    assert time.process_time() - begun < 10
 
 
 @given(st.text('ab1 \t\n\r#*_`[]()!<>|-=+.:~\\"&;\u00a0\u2028é', max_size=60))
