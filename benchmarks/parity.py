@@ -79,8 +79,8 @@ print(json.dumps([target.decode_pieces(x.hypotheses[0]) for x in found]))
 FROM_ONNX = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from translate import OnnxTranslator
-translator = OnnxTranslator(sys.argv[1])
+from translate import GraphTranslator
+translator = GraphTranslator(sys.argv[1])
 sources = [source for source, _ in json.load(open(sys.argv[2]))]
 print(json.dumps([translator.translate(x, beam_size=4, length_penalty=0.0) for x in sources]))
 """

@@ -42,7 +42,7 @@ WITHOUT_BACKEND = (
     "export/test_ctranslate2.py",
     "export/test_hugging_face.py",
     "export/test_onnx.py",
-    "translate/engines/test_onnx_runner.py",
+    "translate/engines/test_graph_runner.py",
     # These export with TensorFlow under any backend; test_pretrained.py in its own process.
     "export/test_graph.py",
     "export/test_saved_model.py",

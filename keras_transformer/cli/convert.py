@@ -87,6 +87,7 @@ class Format(enum.StrEnum):
     CTRANSLATE2 = "ctranslate2"
     MARIAN = "marian"
     ONNX = "onnx"
+    LITERT = "litert"
     GGUF = "gguf"
 
 
@@ -101,6 +102,7 @@ OPTIONS = {
     Format.CTRANSLATE2: ("quantization",),
     Format.MARIAN: ("quantization",),
     Format.ONNX: ("source_language", "target_language"),
+    Format.LITERT: ("quantization", "max_length", "source_language", "target_language"),
     Format.GGUF: ("quantization",),
 }  # fmt: skip
 
@@ -119,8 +121,8 @@ def export(
         Format,
         typer.Option(
             "--format",
-            help="For TensorFlow Serving, transformers, CTranslate2, Marian, ONNX Runtime or "
-            "llama.cpp.",
+            help="For TensorFlow Serving, transformers, CTranslate2, Marian, ONNX Runtime, LiteRT "
+            "or llama.cpp.",
         ),
     ] = Format.SAVED_MODEL,
     version: Annotated[
@@ -139,8 +141,9 @@ def export(
     quantization: Annotated[
         str | None,
         typer.Option(
-            help="Type of the weights: for CTranslate2, such as int8  [default: float32]; for "
-            "Marian intgemm8  [default: float32]; for gguf F16, Q8_0 or F32  [default: F16]."
+            help="Type of the weights  [default: float32, for gguf F16]: for CTranslate2, such as "
+            "int8; for Marian intgemm8; for LiteRT float16, int8 or int8-weights; for gguf Q8_0 or "
+            "F32."
         ),
     ] = None,
     overwrite: Annotated[
@@ -154,8 +157,8 @@ def export(
     TensorFlow Serving looks for it; any process with tensorflow and tensorflow-text can load it,
     without keras-transformer. The export needs both packages, whatever backend trained the model.
     Language models are exported to the formats hugging-face and gguf.
-    The search options are fixed in a SavedModel. The formats hugging-face, marian, onnx and gguf
-    store those of FOLDER as defaults. With ctranslate2, the program that runs the model chooses.
+    The search options are fixed in a SavedModel. The formats hugging-face, marian, onnx, litert and
+    gguf store those of FOLDER as defaults. With ctranslate2, the program that runs it chooses.
 
     \b
     Examples:
@@ -169,6 +172,7 @@ def export(
         ctranslate2,
         gguf,
         hugging_face,
+        litert,
         marian,
         onnx,
         saved_model,
@@ -192,6 +196,7 @@ def export(
         Format.CTRANSLATE2: ctranslate2,
         Format.MARIAN: marian,
         Format.ONNX: onnx,
+        Format.LITERT: litert,
         Format.GGUF: gguf,
     }
     typer.echo(exporters[format_](folder, out, overwrite=overwrite, **options))

@@ -1,12 +1,13 @@
-"""Export of models: SavedModel, CTranslate2, ONNX, Hugging Face, Marian, GGUF."""
+"""Export of models: SavedModel, CTranslate2, ONNX, LiteRT, Hugging Face, Marian, GGUF."""
 
 from __future__ import annotations
 
 from keras_transformer.export.ctranslate2 import ctranslate2
 from keras_transformer.export.gguf import gguf
 from keras_transformer.export.hugging_face import hugging_face
+from keras_transformer.export.litert import litert
 from keras_transformer.export.marian import marian
 from keras_transformer.export.onnx import onnx
 from keras_transformer.export.saved_model import saved_model
 
-__all__ = ["ctranslate2", "gguf", "hugging_face", "marian", "onnx", "saved_model"]
+__all__ = ["ctranslate2", "gguf", "hugging_face", "litert", "marian", "onnx", "saved_model"]

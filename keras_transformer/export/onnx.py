@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 from pathlib import Path
 
-from keras_transformer.export.saved_model import run_elsewhere
-from keras_transformer.search import without_protection
+from keras_transformer.export.graph_folder import write_folder
 from keras_transformer.system.extras import missing
-from keras_transformer.system.files import check_free, replacing, write_json
-from keras_transformer.translate import engines
 from keras_transformer.translate.engines.carried import ONNX
-from keras_transformer.translate.translator import Translator
-
-RUNNER = Path(engines.__file__).with_name("onnx_runner.py")  # does not import this package
 
 
 def onnx(
@@ -39,10 +32,7 @@ def onnx(
       `past_value_i` (B, N, T, H), T >= 0 -> `logits` (B, V) and `present_key_i`, `present_value_i`
       (B, N, T + 1, H). With `decoder_recurrence`, `past_state_i` and `present_state_i` (B, 1, D)
       take their place, and the token's `position`, an int64 scalar, is an input, too;
-    - `translator.json`: special ids, vocabularies, the special tokens around a text, the maximum
-      length, and the search options of the folder;
-    - `source.spm` and `target.spm`: the SentencePiece models;
-    - `translate.py`: a beam search in NumPy, to run or to copy from.
+    - other files, see `graph_folder.write_folder`.
 
     The export runs PyTorch in a separate process; any backend may be active here.
 
@@ -58,50 +48,11 @@ def onnx(
 
     Raises:
         ImportError: If PyTorch, `onnx` or `onnxscript` is missing.
-        ValueError: If `folder` is not a saved translator, its tokenizer has no SentencePiece model,
-            a language is unknown or missing, the pair of languages needs two steps, or the folder
-            has a search option that the program does not support.
-        FileExistsError: If `out` exists and `overwrite` is False, or `out` holds files that the
-            export does not write.
-        RuntimeError: If the export itself fails.
+        ValueError, FileExistsError, RuntimeError: See `write_folder`.
     """
     for name in ("torch", "onnx", "onnxscript"):
         if importlib.util.find_spec(name) is None:
             raise missing("exporting ONNX graphs", "torch", "onnx")
-    out = Path(out)
-    check_free(out, overwrite)
-    translator = Translator.load(folder, "float32", source_language, target_language)
-    translator.require_direct()
-    tokenizer, config = translator.tokenizer, translator.model.config
-    search = without_protection(translator.search)
-    search.pop("forced_first", None)
-    suppressed = {*search.pop("suppress_tokens", ())}
-    ONNX.check(search)
-    frame = tokenizer.target_frame
-    if (first := translator.search.get("forced_first")) is not None:
-        frame = first, frame.after
-    facts = dict(
-        pad_id=config.pad_id,
-        bos_id=config.bos_id,
-        eos_id=config.eos_id,
-        unk_id=tokenizer.unk_id,
-        never_ids=sorted({config.pad_id, config.bos_id, *suppressed} - {*config.eos_ids}),
-        skipped_ids=sorted(tokenizer.skipped_ids()),
-        max_length=config.max_length,
-        symbols=getattr(tokenizer, "symbols", ""),
-        source_frame=tokenizer.source_frame,
-        target_frame=frame,
-        search=search,
-        source_pieces=tokenizer.pieces_of("source"),
-        target_pieces=tokenizer.pieces_of("target"),
-    )
-    models = {"source.spm": tokenizer.source_model, "target.spm": tokenizer.target_model}
-    with replacing(out, lose_others=False) as temporary:
-        temporary.mkdir()
-        task = dict(folder=os.fspath(folder), path=os.fspath(temporary))
-        run_elsewhere("keras_transformer.export.onnx_graph", task, "torch")
-        for name, content in models.items():
-            (temporary / name).write_bytes(content)
-        write_json(temporary / "translator.json", facts)
-        shutil.copy(RUNNER, temporary / "translate.py")
-    return out
+    languages = source_language, target_language
+    module = "keras_transformer.export.onnx_graph"
+    return write_folder(folder, out, languages, ONNX, module, "torch", overwrite=overwrite)

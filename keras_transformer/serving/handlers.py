@@ -14,7 +14,7 @@ from keras_transformer.text import Tokenizer
 from keras_transformer.text.glossary import Glossary
 from keras_transformer.text.tokenizer import Texts, checked_texts
 from keras_transformer.text.word_spans import members_of, words
-from keras_transformer.translate.engines.exported import OnnxEngine, SavedModelEngine, estimate
+from keras_transformer.translate.engines.exported import GraphEngine, SavedModelEngine, estimate
 from keras_transformer.translate.quality_estimation import QualityEstimator
 from keras_transformer.translate.translator import Translator
 
@@ -194,7 +194,7 @@ class ExportedHandler:
     can_attend = can_estimate = False
     max_length = None  # not known of an exported model
 
-    def __init__(self, exported: SavedModelEngine | OnnxEngine, **options: Any):
+    def __init__(self, exported: SavedModelEngine | GraphEngine, **options: Any):
         self._exported = exported
         self.can_score = isinstance(exported, SavedModelEngine)
         self._given = options

@@ -18,6 +18,7 @@ PACKAGES = {
     "gguf": ("gguf>=0.17",),
     "ctranslate2": ("ctranslate2>=4.6",),
     "onnx": ("onnx>=1.18", "onnxruntime>=1.22", "onnxscript>=0.5"),
+    "litert": ("ai-edge-litert>=2.1",),
     "entities": ("seqeval>=1.2",),
     "images": ("pillow>=10",),
     "plots": ("matplotlib>=3.8",),

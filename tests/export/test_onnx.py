@@ -100,7 +100,7 @@ def test_imported(kind, pretrained_folder, in_this_process, tmp_path):
     pretrained_folder(kind, folder, ENGLISH, GERMAN, layers=1)  # the graphs of more take minutes
     translator = load_pretrained(folder, *FAMILIES[kind])
     translator.save(tmp_path / "saved")
-    with in_this_process("onnx"):
+    with in_this_process("graph_folder"):
         out = onnx(tmp_path / "saved", tmp_path / "out")
     assert translated(out, TEXTS) == translator.translate(TEXTS)
 
@@ -111,7 +111,7 @@ def test_a_decoder_without_self_attention(form, own, randomize, in_this_process,
     config = dataclasses.replace(translator.model.config, decoder_recurrence="ssru")
     translator = Translator(randomize(Transformer(config), scale=2.0), translator.tokenizer)
     translator.save(tmp_path / "saved")
-    here = in_this_process(form) if form == "onnx" else contextlib.nullcontext()
+    here = in_this_process("graph_folder") if form == "onnx" else contextlib.nullcontext()
     with here:
         out = getattr(export, form)(tmp_path / "saved", tmp_path / "out")
     translations = Translator.load(out).translate(TEXTS)

@@ -69,11 +69,12 @@ class Carried:
 SAVED_MODEL = Carried(
     "a SavedModel, whose search was fixed at its export", ("num_hypotheses",), fixed=True
 )
-OF_ONNX = (
+OF_GRAPHS = (
     *("beam_size", "length_penalty", "max_extra_length", "max_length", "scoring"),
     *("early_stopping", "forced_eos", "max_length_factor"),
 )
-ONNX = Carried("ONNX graphs", (*OF_ONNX, "num_hypotheses"))
+ONNX = Carried("ONNX graphs", (*OF_GRAPHS, "num_hypotheses"))
+LITERT = Carried("LiteRT graphs", ONNX.names)
 CTRANSLATE2 = Carried(
     'engine="ctranslate2" (engine="keras" takes it)', (*ONNX.names, "prefixes", "strict", "protect")
 )

@@ -1,4 +1,4 @@
-"""Engines of exported translators, SavedModels and ONNX graphs, which contain their tokenizers."""
+"""Engines of exported translators, SavedModels and graphs, which contain their tokenizers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,16 @@ from keras_transformer.search import Search
 from keras_transformer.system.extras import missing
 from keras_transformer.system.git_lfs import refuse_pointer
 from keras_transformer.text.tokenizer import checked_texts
-from keras_transformer.translate.engines.carried import OF_ONNX, ONNX, SAVED_MODEL, Carried
+from keras_transformer.translate.engines.carried import (
+    LITERT,
+    OF_GRAPHS,
+    ONNX,
+    SAVED_MODEL,
+    Carried,
+)
 from keras_transformer.translate.engines.ctranslate2_search import shares
 from keras_transformer.translate.engines.engine import Hypothesis
+from keras_transformer.translate.engines.graph_runner import GraphTranslator
 
 NONE = -1e8  # a SavedModel gives lower scores to beam slots without a hypothesis
 
@@ -40,8 +47,9 @@ def exported_engine(folder: str | os.PathLike) -> ExportedEngine | None:
     folder = Path(folder)
     if path := saved_model_in(folder):
         return SavedModelEngine(path)
-    if all((folder / x).is_file() for x in ("encoder.onnx", "decoder.onnx", "translator.json")):
-        return OnnxEngine(folder)
+    for kind in (OnnxEngine, LiteRTEngine):
+        if all((folder / x).is_file() for x in (*kind.files, "translator.json")):
+            return kind(folder)
     return None
 
 
@@ -225,24 +233,28 @@ class SavedModelEngine(ExportedEngine):
         return self._model.signatures[name](**tensors)
 
 
-class OnnxEngine(ExportedEngine):
-    """Engine of ONNX graphs, which translates texts one by one with onnxruntime.
+class GraphEngine(ExportedEngine):
+    """Base class of the engines of graphs, which translate texts one by one.
 
     Args:
-        folder: The folder that `export.onnx` wrote.
+        folder: The folder that the export wrote.
+
+    Attributes:
+        files: Names of the graphs' files.
+        extra: The extra that runs them.
     """
 
-    carried = ONNX
+    files: tuple[str, ...]
+    extra: str
 
     def __init__(self, folder: Path):
         super().__init__()
-        try:
-            from keras_transformer.translate.engines.onnx_runner import OnnxTranslator
-        except ImportError as error:
-            raise missing(f"{folder} is an ONNX model: running it", "onnx") from error
-        for path in [*folder.glob("*.onnx"), *folder.glob("*.spm")]:
+        for path in [*(folder / x for x in self.files), *folder.glob("*.spm")]:
             refuse_pointer(path)
-        self._translator = OnnxTranslator(folder)
+        try:
+            self._translator = GraphTranslator(folder)
+        except ImportError as error:
+            raise missing(f"{folder} holds {self.carried.kind}: running it", self.extra) from error
 
     def options(
         self,
@@ -257,12 +269,24 @@ class OnnxEngine(ExportedEngine):
 
     def nbest(self, texts: Sequence[str], search: Search) -> list[list[Hypothesis]]:
         """Return the hypotheses of each text, best first; texts are translated one by one."""
-        options = {name: getattr(search, name) for name in OF_ONNX}
+        options = {name: getattr(search, name) for name in OF_GRAPHS}
         rows = [self._translator.nbest(text, **options) for text in texts]
         return [[Hypothesis(text, score) for text, score in row] for row in rows]
 
     def score(
         self, tokenizer: Any, sources: Sequence[str], targets: Sequence[str], tokens_per_batch: int
     ) -> list[float]:
-        """Raise ValueError: the ONNX program can search, but cannot score a given translation."""
-        raise ValueError("score needs a saved translator or a SavedModel, got ONNX graphs")
+        """Raise ValueError: the program can search, but cannot score a given translation."""
+        raise ValueError(f"score needs a saved translator or a SavedModel, got {self.carried.kind}")
+
+
+class OnnxEngine(GraphEngine):
+    """Engine of the ONNX graphs of `export.onnx`, run by onnxruntime."""
+
+    carried, files, extra = ONNX, ("encoder.onnx", "decoder.onnx"), "onnx"
+
+
+class LiteRTEngine(GraphEngine):
+    """Engine of the graphs of `export.litert`, run by LiteRT."""
+
+    carried, files, extra = LITERT, ("model.tflite",), "litert"

@@ -88,7 +88,7 @@ def saved_model(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def onnx_folder(tmp_path_factory):
-    from tests.translate.engines import test_onnx_runner as graphs  # skips without its packages
+    from tests.translate.engines import test_graph_runner as graphs  # skips without its packages
 
     folder = tmp_path_factory.mktemp("graphs")
     graphs.write_encoder(folder / "encoder.onnx")

@@ -11,7 +11,7 @@ import pytest
 from keras_transformer.translate.engines import exported
 from keras_transformer.translate.engines.engine import Hypothesis
 from keras_transformer.translate.translator import Translator
-from tests.translate.engines import test_onnx_runner as graphs
+from tests.translate.engines import test_graph_runner as graphs
 
 pytestmark = pytest.mark.once("TensorFlow's and onnxruntime's own graphs")
 BEAMS = 3
@@ -38,7 +38,7 @@ def test_a_saved_model(saved_model):
 
 def test_onnx_graphs(onnx_folder):
     translator, texts = Translator.load(onnx_folder), ["a", "", "b a", "c c b"]
-    program = graphs.OnnxTranslator(onnx_folder)
+    program = graphs.GraphTranslator(onnx_folder)
     assert translator.translate(texts) == [program.translate(x) for x in texts]
     options = dict(beam_size=2, length_penalty=0.0, max_extra_length=3)
     assert translator.translate(texts, **options) == [
@@ -98,7 +98,7 @@ def test_what_loading_refuses(saved_model, tmp_path, monkeypatch):
 )
 def test_a_missing_package(module, extra, saved_model, onnx_folder, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    runner = "keras_transformer.translate.engines.onnx_runner"
+    runner = "keras_transformer.translate.engines.graph_runner"
     monkeypatch.delitem(sys.modules, runner, raising=False)
     folder = saved_model if extra == "tensorflow" else onnx_folder
     with pytest.raises(ImportError, match=f'running it needs the extra "{extra}"'):

@@ -1,11 +1,11 @@
-"""Translate lines of stdin with the ONNX graphs in FOLDER, by default the folder of this file.
+"""Translate lines of stdin with the exported graphs in FOLDER, by default that of this file.
 
     python translate.py [FOLDER] < english.txt > german.txt
 
-Requires only numpy, onnxruntime and sentencepiece; copy and change this file as needed. Texts are
-translated one by one, with the beam search of Wu et al. 2016: it ends when `beam_size` hypotheses
-are finished and the best of them scores at least as high as every unfinished hypothesis. Search
-options in `translator.json` override the defaults below.
+Requires only numpy, sentencepiece, and onnxruntime for ONNX or ai-edge-litert for LiteRT; copy and
+change this file as needed. Texts are translated one by one, with the beam search of Wu et al. 2016:
+it ends when `beam_size` hypotheses are finished and the best of them scores at least as high as
+every unfinished hypothesis. Search options in `translator.json` override the defaults below.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import sentencepiece
 
 NEVER = -1e9  # log-probability of tokens that must not follow
@@ -33,23 +32,94 @@ OPTIONS = {
 }
 
 
-class OnnxTranslator:
-    """A translator that runs on onnxruntime.
+class OnnxGraphs:
+    """The graphs of an encoder and a decoder step, run by onnxruntime.
 
     Args:
-        folder: Folder with `encoder.onnx`, `decoder.onnx`, `translator.json`, `source.spm` and
-            `target.spm`.
+        folder: Folder with `encoder.onnx` and `decoder.onnx`.
         threads: Threads per operation; 0: onnxruntime's default.
     """
 
-    def __init__(self, folder: str | Path, threads: int = 0):
-        folder = Path(folder)
+    def __init__(self, folder: Path, threads: int):
+        import onnxruntime
+
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         self.encoder, self.decoder = (
             onnxruntime.InferenceSession(str(folder / f"{x}.onnx"), options)
             for x in ("encoder", "decoder")
         )
+        self.has_position = any(x.name == "position" for x in self.decoder.get_inputs())
+
+    def encode(self, source_ids: Any) -> dict[str, Any]:
+        """Return the outputs of the encoder for source ids (1, S), by name."""
+        names = [x.name for x in self.encoder.get_outputs()]
+        outputs = self.encoder.run(None, {"source_ids": source_ids})
+        return dict(zip(names, outputs, strict=True))
+
+    def empty(self, rows: int) -> dict[str, Any]:
+        """Return caches of no tokens: keys and values (rows, N, 0, H), or states of zeros."""
+        past = {}
+        for entry in self.decoder.get_inputs():
+            if entry.name.startswith("past_"):
+                sizes = [size if isinstance(size, int) else 0 for size in entry.shape[1:]]
+                past[entry.name] = np.zeros((rows, *sizes), "float32")
+        return past
+
+    def step(self, tokens: Any, position: int, memory: dict[str, Any], past: dict[str, Any]) -> Any:
+        """Return the logits (rows, V) after tokens (rows,), and the new caches."""
+        inputs = {"token_ids": tokens[:, None], **memory, **past}
+        if self.has_position:
+            inputs["position"] = np.array(position)
+        logits, *present = self.decoder.run(None, inputs)
+        return logits, dict(zip(past, present, strict=True))
+
+
+class LiteRTGraphs:
+    """The graphs of an encoder and a decoder step, run by LiteRT: two signatures of one file.
+
+    Args:
+        folder: Folder with `model.tflite`.
+        threads: Threads per operation; 0: one.
+    """
+
+    def __init__(self, folder: Path, threads: int):
+        from ai_edge_litert.interpreter import Interpreter
+
+        interpreter = Interpreter(str(folder / "model.tflite"), num_threads=threads or None)
+        self.encoder, self.decoder = map(interpreter.get_signature_runner, ("encode", "decode"))
+
+    def encode(self, source_ids: Any) -> dict[str, Any]:
+        """Return the outputs of the encoder for source ids (1, S), by name."""
+        return self.encoder(source_ids=source_ids.astype("int32"))
+
+    def empty(self, rows: int) -> dict[str, Any]:
+        """Return caches of zeros: keys and values (rows, N, L, H), or states."""
+        shapes = {name: entry["shape"] for name, entry in self.decoder.get_input_details().items()}
+        shapes = {name: (rows, *x[1:]) for name, x in shapes.items() if name.startswith("past_")}
+        return {name: np.zeros(shape, "float32") for name, shape in shapes.items()}
+
+    def step(self, tokens: Any, position: int, memory: dict[str, Any], past: dict[str, Any]) -> Any:
+        """Return the logits (rows, V) after tokens (rows,), and the new caches."""
+        ids = tokens[:, None].astype("int32")
+        outputs = self.decoder(token_ids=ids, position=np.int32(position), **memory, **past)
+        present = {name: outputs[name.replace("past", "present")] for name in past}
+        return outputs["logits"], present
+
+
+class GraphTranslator:
+    """A translator that runs exported graphs.
+
+    Args:
+        folder: Folder with `encoder.onnx` and `decoder.onnx`, or `model.tflite`; and
+            `translator.json`, `source.spm` and `target.spm`.
+        threads: Threads per operation; 0: the runtime's default.
+    """
+
+    def __init__(self, folder: str | Path, threads: int = 0):
+        folder = Path(folder)
+        kind = LiteRTGraphs if (folder / "model.tflite").is_file() else OnnxGraphs
+        self.graphs = kind(folder, threads)
         self.facts = json.loads((folder / "translator.json").read_text("utf-8"))
         self.source, self.target = (
             sentencepiece.SentencePieceProcessor(str(folder / f"{x}.spm"))
@@ -104,24 +174,15 @@ class OnnxTranslator:
         as_transformers, forced_eos = options["scoring"] == "transformers", options["forced_eos"]
         shrinks = options["scoring"] == "marian"
         ends = np.atleast_1d(facts["eos_id"])  # one EOS token, or several
-        names = [x.name for x in self.encoder.get_outputs()]
-        memory = dict(zip(names, self.encoder.run(None, {"source_ids": source_ids}), strict=True))
+        memory = self.graphs.encode(source_ids)
         memory = {x: np.repeat(y, beam_size, axis=0) for x, y in memory.items()}
-        past = {}
-        for entry in self.decoder.get_inputs():
-            if entry.name.startswith("past_"):  # empty keys and values, or a state of zeros
-                sizes = [size if isinstance(size, int) else 0 for size in entry.shape[1:]]
-                past[entry.name] = np.zeros((beam_size, *sizes), "float32")
-        has_position = any(x.name == "position" for x in self.decoder.get_inputs())
+        past = self.graphs.empty(beam_size)
         tokens = np.full(beam_size, facts["bos_id"])
         totals = np.where(np.arange(beam_size) == 0, 0.0, NEVER)  # start with one beam
         rows: list[list[int]] = [[] for _ in range(beam_size)]
         finished: list[tuple[float, list[int]]] = []
         for length in range(1, limit + 1):
-            inputs = {"token_ids": tokens[:, None], **memory, **past}
-            if has_position:
-                inputs["position"] = np.array(length - 1)
-            logits, *present = self.decoder.run(None, inputs)
+            logits, past = self.graphs.step(tokens, length - 1, memory, past)
             logs = logits - _log_sum_exp(logits)
             logs[:, facts["never_ids"]] = NEVER
             forced = facts["target_frame"][0][length - 1 : length]
@@ -152,7 +213,7 @@ class OnnxTranslator:
             if len(finished) == beam_size and ends_here:
                 break
             rows = [[*rows[beam], int(token)] for beam, token in zip(beams, tokens, strict=True)]
-            past = {name: value[beams] for name, value in zip(past, present, strict=True)}
+            past = {name: value[beams] for name, value in past.items()}
         return finished
 
 
@@ -162,6 +223,6 @@ def _log_sum_exp(x):
 
 
 if __name__ == "__main__":
-    translator = OnnxTranslator(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent)
+    translator = GraphTranslator(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent)
     for line in sys.stdin:
         print(translator.translate(line.rstrip("\n")), flush=True)

@@ -17,7 +17,7 @@ pytest.importorskip("onnxruntime")
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-from keras_transformer.translate.engines.onnx_runner import OnnxTranslator  # noqa: E402
+from keras_transformer.translate.engines.graph_runner import GraphTranslator  # noqa: E402
 
 PAD, EOS, BOS, A, B, C = range(6)
 TARGET = ["<pad>", "</s>", "<s>", "▁a", "▁b", "▁c"]
@@ -97,7 +97,7 @@ def translator(tmp_path_factory):
 
     def build(**facts):
         (folder / "translator.json").write_text(json.dumps(plain | facts))
-        return OnnxTranslator(folder)
+        return GraphTranslator(folder)
 
     return build
 

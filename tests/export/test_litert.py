@@ -1,0 +1,114 @@
+"""Exported LiteRT graphs translate like the Translator, without this package."""
+
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from keras_transformer import export, load_pretrained
+from keras_transformer.config import TransformerConfig
+from keras_transformer.models import Transformer
+from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.translate.translator import Translator
+from tests.backends import sample
+from tests.export.test_onnx import ENGLISH, FAMILIES, GERMAN, TEXTS, translated
+
+pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed")
+if keras.backend.backend() != "tensorflow":
+    reason = "TensorFlow exports, whatever backend runs here; test_onnx.py exports in a process"
+    pytest.skip(reason, allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def own(randomize, tmp_path_factory):
+    """A random translator of our own, saved."""
+    folder = tmp_path_factory.mktemp("own")
+    tokenizer = SentencePieceTokenizer.train(ENGLISH, GERMAN, vocab_size=360)
+    size = tokenizer.source_vocab_size
+    config = TransformerConfig(
+        source_vocab_size=size, target_vocab_size=size, d_model=32, d_ff=48, num_heads=2,
+        num_encoder_layers=1, num_decoder_layers=2, max_length=64,
+    )  # fmt: skip
+    Translator(randomize(Transformer(config), scale=2.0), tokenizer, "en", "de").save(folder)
+    return folder
+
+
+@pytest.fixture
+def exported(in_this_process, tmp_path):
+    """`exported(folder, **options)`: `export.litert` in this process."""
+
+    def run(folder, **options):
+        with in_this_process("graph_folder"):
+            return export.litert(folder, tmp_path / "out", overwrite=True, **options)
+
+    return run
+
+
+def test_our_own(own, exported):
+    ours = Translator.load(own)
+    out = exported(own)
+    found = ours.translate(TEXTS)
+    assert any(found) and translated(out, TEXTS) == found
+    theirs = Translator.load(out)
+    for beam_size in (1, 4):
+        options = dict(beam_size=beam_size, max_length=9)
+        for one, other in zip(
+            ours.nbest(TEXTS, **options), theirs.nbest(TEXTS, **options), strict=True
+        ):
+            assert [x.text for x in one] == [x.text for x in other]
+            np.testing.assert_allclose([x.score for x in one], [x.score for x in other], atol=1e-4)
+    with pytest.raises(ValueError, match="got LiteRT graphs"):
+        theirs.score(TEXTS[:1], TEXTS[:1])
+
+
+@pytest.mark.parametrize("quantization", ["int8", "int8-weights"])  # float16 is between them
+def test_quantized(quantization, own, exported):
+    plain = (exported(own) / "model.tflite").stat().st_size
+    out = exported(own, quantization=quantization, max_length=20)
+    assert (out / "model.tflite").stat().st_size < 0.8 * plain
+    options = dict(beam_size=1, max_length=2)
+    same = [
+        one == other
+        for one, other in zip(
+            Translator.load(out).translate(ENGLISH[:3], **options),
+            Translator.load(own).translate(ENGLISH[:3], **options),
+            strict=True,
+        )
+    ]
+    assert sum(same) >= 2
+    assert json.loads((out / "translator.json").read_text())["max_length"] == 20
+    assert Translator.load(out).translate(["dog " * 40])  # cut to the maximum
+
+
+@pytest.mark.parametrize("kind", sample(FAMILIES, "t5"))
+def test_imported(kind, pretrained_folder, exported, tmp_path):
+    (tmp_path / "theirs").mkdir()
+    pretrained_folder(kind, tmp_path / "theirs", ENGLISH, GERMAN, layers=1)
+    translator = load_pretrained(tmp_path / "theirs", *FAMILIES[kind])
+    translator.save(tmp_path / "saved")
+    out = exported(tmp_path / "saved", max_length=64)
+    options = dict(max_extra_length=10)
+    found = translator.translate(TEXTS, **options)
+    assert any(found) and Translator.load(out).translate(TEXTS, **options) == found
+
+
+def test_a_decoder_without_self_attention(own, exported, randomize, tmp_path):
+    translator = Translator.load(own)
+    config = dataclasses.replace(translator.model.config, decoder_recurrence="ssru")
+    translator = Translator(randomize(Transformer(config), scale=2.0), translator.tokenizer)
+    translator.save(tmp_path / "saved")
+    translations = Translator.load(exported(tmp_path / "saved")).translate(TEXTS)
+    assert any(translations) and translations == translator.translate(TEXTS)
+
+
+def test_what_is_refused(own, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="quantization must be one of .* for LiteRT, got 'int4'"):
+        export.litert(own, tmp_path / "out", quantization="int4")
+    with pytest.raises(ValueError, match="max_length must be"):
+        export.litert(own, tmp_path / "out", max_length=1)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match='exporting to LiteRT needs the extra "tensorflow"'):
+        export.litert(own, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
