@@ -45,6 +45,7 @@ def _all(precisions_of):
 # Compute products in the named precision, even if they are slower or less exact than in float32.
 STRICT = {"KERAS_TRANSFORMER_PRECISION": "strict"}
 PENALTY = {"precision": "float32", "length_penalty": 0.6}
+GRAPHS = {"onnx": ("float32",), "litert": ("float32", "float16", "int8", "int8-weights")}
 CONTESTANTS = {
     **_all(
         {
@@ -87,6 +88,15 @@ CONTESTANTS = {
     "ours-on-ctranslate2-penalty": ("ours_on_ctranslate2", PENALTY, BACKENDS["torch"]),
     "ours-saved-model": ("saved_model", {}, BACKENDS["tensorflow"]),
     "ours-saved-model-jit": ("saved_model", {"jit_compile": True}, BACKENDS["tensorflow"]),
+    **{
+        f"ours-{form}-{precision}": (
+            "graphs",
+            {"form": form, "precision": precision},
+            BACKENDS["torch"],
+        )
+        for form, precisions in GRAPHS.items()
+        for precision in precisions
+    },
 }
 NOT_BY_DEFAULT = (
     "ctranslate2-float16",
@@ -99,7 +109,7 @@ NOT_BY_DEFAULT = (
     "ours-tensorflow-bfloat16",
     "ours-tensorflow-int8",
     "ours-saved-model-jit",
-    *(name for name in CONTESTANTS if "-strict-" in name),
+    *(name for name in CONTESTANTS if "-strict-" in name or "-onnx-" in name or "-litert-" in name),
     "ours-torch-penalty",
     "ours-on-ctranslate2-penalty",
 )

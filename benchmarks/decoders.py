@@ -83,6 +83,24 @@ def saved_model(
     return _contestant(translate, lines, one_by_one)
 
 
+def graphs(
+    folder: str, lines: list[str], beam_size: int, one_by_one: bool, precision: str, form: str
+) -> tuple[Callable, dict]:
+    """A contestant: the program beside our ONNX or LiteRT graphs, which searches one by one."""
+    import keras_transformer.export
+    from keras_transformer.translate.engines.graph_runner import GraphTranslator
+
+    options = {"quantization": precision} if form == "litert" else {}
+    out = getattr(keras_transformer.export, form)(folder, Path(_room(), "graphs"), **options)
+    program = GraphTranslator(out, machine.count_threads())
+    search = dict(beam_size=beam_size, length_penalty=0.0)
+
+    def translate(lines):
+        return [program.translate(line, **search) for line in lines]
+
+    return _contestant(translate, lines, one_by_one)
+
+
 def ctranslate2(
     folder: str,
     lines: list[str],
