@@ -1,4 +1,4 @@
-"""Losses of tokens, of numbers per token, of alignments, and of pairs of answers."""
+"""Losses of tokens, of numbers per token, of alignments, and of pairs of answers or of texts."""
 
 from __future__ import annotations
 
@@ -325,6 +325,71 @@ class RewardLoss(keras.losses.Loss):
 
     def get_config(self) -> dict[str, Any]:
         return {"name": self.name, "dtype": self.dtype}
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class ContrastiveLoss(keras.losses.Loss):
+    """Loss of pairs of texts: each text is to be recognized among those of its batch (InfoNCE).
+
+    Rows 2i and 2i + 1 of a batch are the vectors x_i and y_i of pair i. With
+    s_ij = cos(x_i, y_j) / temperature, the loss is the mean over i of
+
+        (log sum_j exp(s_ij) + log sum_j exp(s_ji)) / 2 - s_ii
+
+    (van den Oord et al. 2018, equation 4; in both directions: Radford et al. 2021, figure 3). A
+    pair j that has a text of pair i is left out of the sums for i.
+
+    Args:
+        temperature: Above 0; with lower values, the most similar of the other texts count more.
+        sizes: The loss is the sum of those of the vectors cut to each of these sizes (Matryoshka,
+            Kusupati et al. 2022, equation 1). Empty: whole vectors only.
+
+    Call arguments:
+        y_true: (2N,), whole numbers; equal numbers mark equal texts. `data.text_pairs` makes it.
+        y_pred: Vectors (2N, D).
+
+    Raises:
+        ValueError: If a value is out of range, or sample weights are given.
+    """
+
+    def __init__(
+        self,
+        temperature: float = 0.05,
+        sizes: Sequence[int] = (),
+        name: str = "contrastive_loss",
+        dtype: Any = None,
+    ):
+        super().__init__(name=name, dtype=dtype)
+        require(0 < temperature < math.inf, "temperature", temperature, "above 0")
+        are_whole = all(type(x) is int and x > 0 for x in sizes)
+        require(are_whole, "sizes", sizes, "whole numbers of at least 1")
+        self.temperature, self.sizes = temperature, tuple(sizes)
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        _check_unweighted(sample_weight)
+        y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+        width = y_pred.shape[-1]
+        require(max(self.sizes, default=1) <= width, "sizes", self.sizes, f"at most {width}")
+        x_N, y_N = y_true[0::2], y_true[1::2]
+        places_N = ops.cumsum(ops.ones_like(x_N, dtype="int32"))
+        same_x, same_y, same_place = (x[:, None] == x[None] for x in (x_N, y_N, places_N))
+        ignored_NN = ops.logical_and(ops.logical_or(same_x, same_y), ops.logical_not(same_place))
+        return sum(self._of(y_pred[:, :size], ignored_NN) for size in self.sizes or (width,))
+
+    def _of(self, vectors_RD: Any, ignored_NN: Any) -> Any:
+        vectors_RD = ops.normalize(ops.cast(vectors_RD, "float32"), axis=-1)
+        x_ND, y_ND = vectors_RD[0::2], vectors_RD[1::2]
+        s_NN = ops.where(ignored_NN, -1e9, x_ND @ ops.transpose(y_ND) / self.temperature)
+        sums_N = ops.logsumexp(s_NN, axis=1) + ops.logsumexp(s_NN, axis=0)
+        return ops.mean(sums_N / 2 - ops.sum(x_ND * y_ND, axis=-1) / self.temperature)
+
+    def batch_weight(self, y_true: Any, sample_weight: Any = None) -> Any:
+        """Return the number of pairs."""
+        return ops.cast(ops.shape(y_true)[0], "float32") / 2
+
+    def get_config(self) -> dict[str, Any]:
+        options = dict(temperature=self.temperature, sizes=self.sizes)
+        return {"name": self.name, "dtype": self.dtype, **options}
 
 
 def _check_unweighted(sample_weight: Any) -> None:

@@ -3,9 +3,15 @@
 import keras
 import numpy as np
 import pytest
+import torch
 from keras import ops
+from sentence_transformers.sentence_transformer.losses import (
+    MatryoshkaLoss,
+    MultipleNegativesRankingLoss,
+)
 
 from keras_transformer.losses import (
+    ContrastiveLoss,
     LabelSmoothedCrossentropy,
     MaskedSquaredError,
     PreferenceLoss,
@@ -255,3 +261,52 @@ def test_squared_error_of_the_numbers_there_are():
     with pytest.raises(ValueError, match="the shape of the labels"):
         loss(labels[:, :2], found)
     assert MaskedSquaredError.from_config(loss.get_config()).name == loss.name
+
+
+class Vectors(torch.nn.Module):
+    """A model of sentence-transformers that has its vectors already."""
+
+    def get_embedding_dimension(self):
+        return 8
+
+    def forward(self, features):
+        return {"sentence_embedding": features["x"]}
+
+
+@pytest.mark.parametrize("sizes", [(), (3, 8)])
+def test_pairs_of_texts_as_in_sentence_transformers(rng, sizes):
+    vectors = rng.standard_normal((10, 8)).astype("float32")
+    model = Vectors()
+    directions = dict(directions=("query_to_doc", "doc_to_query"), partition_mode="per_direction")
+    theirs = MultipleNegativesRankingLoss(model, scale=10.0, **directions)
+    theirs = MatryoshkaLoss(model, theirs, sizes) if sizes else theirs
+    sides = [{"x": torch.tensor(vectors[side::2])} for side in (0, 1)]
+    loss = ContrastiveLoss(0.1, sizes)
+    found = float(loss(np.arange(10, dtype="int32"), vectors))
+    assert found == pytest.approx(float(theirs(sides, None)), rel=1e-5)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
+    assert again.get_config() == loss.get_config()
+    assert float(loss.batch_weight(np.arange(10))) == 5
+
+
+def test_equal_texts_are_no_negatives(rng):
+    """Pair 2 repeats a text of pair 0: neither is among the others that the other one meets."""
+    vectors = rng.standard_normal((6, 4)).astype("float32")
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    s = unit[0::2] @ unit[1::2].T
+    s[0, 2] = s[2, 0] = -np.inf
+    log_sums = sum(np.log(np.exp(s).sum(axis)) for axis in (0, 1))
+    labels = np.array([0, 1, 2, 3, 0, 4])
+    for y_true in (labels, labels[[1, 0, 3, 2, 5, 4]]):  # in the other order: on the other side
+        x = vectors if y_true is labels else vectors.reshape(3, 2, 4)[:, ::-1].reshape(6, 4)
+        expected = (log_sums / 2 - np.diag(s)).mean()
+        assert float(ContrastiveLoss(1.0)(y_true, x)) == pytest.approx(expected, rel=1e-5)
+
+
+def test_bad_pairs_of_texts():
+    with pytest.raises(ValueError, match="temperature must be above 0, got 0"):
+        ContrastiveLoss(0)
+    with pytest.raises(ValueError, match="sizes must be whole numbers of at least 1, got .0,."):
+        ContrastiveLoss(sizes=(0,))
+    with pytest.raises(ValueError, match="sizes must be at most 4, got .8,."):
+        ContrastiveLoss(sizes=(8,))(np.arange(2), np.ones((2, 4), "float32"))

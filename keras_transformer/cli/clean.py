@@ -7,6 +7,7 @@ import gzip
 import itertools
 import math
 import sys
+import warnings
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -65,6 +66,21 @@ def clean(
             "such as 0.8: Jaccard similarity of character 4-grams, by MinHash."
         ),
     ] = None,
+    embedder: Annotated[
+        Path | None,
+        typer.Option(
+            **saved("Text encoder of both languages: drop pairs with a low --min-similarity")
+        ),
+    ] = None,
+    min_similarity: Annotated[
+        float | None,
+        typer.Option(
+            min=-1,
+            max=1,
+            help="Drop pairs whose vectors have a lower cosine; `train --task embed` records that "
+            "of the worst 1 % of good pairs in metrics.json.",
+        ),
+    ] = None,
     forward: Annotated[
         Path | None,
         typer.Option(
@@ -112,11 +128,14 @@ def clean(
     languages = dict(source_language=source_language, target_language=target_language)
     lengths = dict(max_words=max_words, max_length_ratio=max_length_ratio)
     filters = _filters(languages, lengths, near_duplicates, skip or [])
+    similarities = _similarities(embedder, min_similarity)
     score = _scoring(forward, reverse, keep, [*languages.values()])
     known_codes = {name: code for name, code in languages.items() if code}
     counts: Counter[str | None] = Counter()
     with _replacing(written, len(outputs)) as files:
         rows = screened(iterate_pairs(*inputs, **known_codes), filters)
+        if similarities is not None:
+            rows = _alike(rows, similarities, min_similarity or 0.0)
         if score is not None:
             spool = files.enter_context(_open(files.room / ".passed", "w+"))
             rows = _best(rows, score, keep or 0.9, spool)
@@ -194,6 +213,36 @@ def _filters(
     if near_duplicates is not None:
         filters["near_duplicate"] = lambda: NearDuplicateFilter(near_duplicates)
     return [make() for reason, make in filters.items() if reason not in skip]
+
+
+def _similarities(folder: Path | None, least: float | None) -> Callable | None:
+    """Return the function from pairs to the cosines of their vectors; None without an encoder."""
+    if folder is None or least is None:
+        if (folder, least) != (None, None):
+            raise ValueError("--embedder and --min-similarity go together")
+        return None
+    from keras_transformer.tasks.similarity import cosines
+    from keras_transformer.tasks.text_embedder import TextEmbedder
+
+    embedder = TextEmbedder.load(folder)
+
+    def similarities(pairs):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # long texts are compared by their beginnings
+            return cosines(*(embedder.embed(side) for side in zip(*pairs, strict=True)))
+
+    return similarities
+
+
+def _alike(rows: Iterable[Row], similarities: Callable, least: float) -> Iterator[Row]:
+    """Yield all rows; pairs that no filter dropped get the reason "similarity" below `least`."""
+    rows = iter(rows)
+    while chunk := list(itertools.islice(rows, CHUNK)):
+        pairs = [(source, target) for source, target, reason in chunk if reason is None]
+        values = iter(similarities(pairs) if pairs else ())
+        for source, target, reason in chunk:
+            is_low = reason is None and next(values) < least
+            yield source, target, "similarity" if is_low else reason
 
 
 def _scoring(

@@ -41,6 +41,14 @@ def embed(
             "saved, else mean]"
         ),
     ] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of leading elements of a vector to write, of a model trained for it "
+            "(Matryoshka).  [default: as saved]",
+        ),
+    ] = None,
     prompt: Annotated[
         str | None,
         typer.Option(help="Text to put in front of each line.  [default: the model's, if any]"),
@@ -75,7 +83,7 @@ def embed(
     is_array = output_file is not None and output_file.suffix == ".npy"
     if is_array and (as_json or similar_to):
         raise ValueError(f"{output_file} holds vectors only: --json and --similar-to write lines")
-    embedder = TextEmbedder.load(folder, precision, pooling)
+    embedder = TextEmbedder.load(folder, precision, pooling, size)
     if similar_to and (prompt is not None or prompt_name is not None):
         raise ValueError("--similar-to uses the model's own prompts: --prompt is no option of it")
     prompts: dict[str, Any] = dict(prompt=prompt, prompt_name=prompt_name)

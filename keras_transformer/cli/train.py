@@ -21,6 +21,7 @@ TASKS = {
     "chat": "chat_tuning",
     "classify": "text_classification",
     "dna": "dna",
+    "embed": "text_embedding",
     "fill": "masked_language_model",
     "generate": "language_model",
     "parse": "parsing",

@@ -46,7 +46,7 @@ def pool(x_BTD: Any, counts_BT: Any, modes: Sequence[str]) -> Any:
 
     def at(order):
         """Return the hidden state of the token with the highest value in `order`."""
-        return total(ops.cast(order == ops.max(order, axis=1, keepdims=True), x_BTD.dtype))
+        return total(ops.cast(ops.equal(order, ops.max(order, axis=1, keepdims=True)), x_BTD.dtype))
 
     count_B1 = ops.maximum(ops.sum(weights_BT1, axis=1), 1e-9)
     weighted_BT1 = weights_BT1 * positions_BT1

@@ -32,6 +32,7 @@ SERIALIZABLE = {  # by module: its classes with `keras.saving.register_keras_ser
     "layers.ssru": ("SSRU",),
     "layers.token_table": ("TokenTable",),
     "losses": (
+        "ContrastiveLoss",
         "LabelSmoothedCrossentropy",
         "MaskedSquaredError",
         "PreferenceLoss",

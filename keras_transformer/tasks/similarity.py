@@ -28,6 +28,11 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
+def cosines(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the cosine of each vector (n, D) with that in the same row of the others, (n,)."""
+    return np.sum(unit(one) * unit(other), axis=1)
+
+
 def matches(
     queries: np.ndarray, candidates: np.ndarray, top_k: int, similarity: str = "cosine"
 ) -> list[list[Match]]:
@@ -62,9 +67,12 @@ def nearest(
     best = np.empty((len(queries), 0), "int64")
     for start in range(0, len(candidates), BLOCK):
         block = candidates[start : start + BLOCK].astype("float32")
-        indices = np.broadcast_to(np.arange(start, start + len(block)), (len(queries), len(block)))
-        best = np.concatenate([best, indices], axis=1)
-        best_scores = np.concatenate([best_scores, scores(queries, block, similarity)], axis=1)
+        indices, found = np.arange(start, start + len(block)), scores(queries, block, similarity)
+        if best.shape[1] == top_k:  # few of the later candidates are among the best of any query
+            better = (found > best_scores.min(axis=1, keepdims=True)).any(axis=0)
+            indices, found = indices[better], found[:, better]
+        best = np.concatenate([best, np.broadcast_to(indices, found.shape)], axis=1)
+        best_scores = np.concatenate([best_scores, found], axis=1)
         if best.shape[1] > top_k:
             kept = np.argpartition(-best_scores, top_k - 1, axis=1)[:, :top_k]
             best, best_scores = (np.take_along_axis(x, kept, 1) for x in (best, best_scores))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+import keras
 import numpy as np
 from keras import ops
 
 from keras_transformer.config import require, require_whole
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.models.sentence import POOLINGS, Embedding, pool
+from keras_transformer.models.steps import WeightedSteps
 from keras_transformer.saved.contents import EMBEDDING, read_config
 from keras_transformer.saved.folder import save_folder
 from keras_transformer.saved.kinds import kind_of
@@ -97,6 +99,7 @@ class TextEmbedder(EncoderTask):
         folder: str | os.PathLike,
         precision: str | None = None,
         pooling: str | Sequence[str] | None = None,
+        size: int | None = None,
     ) -> Self:
         """Load an encoder that `save`, a training script or `keras-transformer import` wrote.
 
@@ -104,15 +107,23 @@ class TextEmbedder(EncoderTask):
             folder: Folder of the saved model.
             precision: See `Translator.load`; None: as saved.
             pooling: See the class; None: as saved, or "mean" if the folder names no pooling.
+            size: Number of leading elements of a vector to keep; the model should be trained for
+                this size (Matryoshka). None: as saved.
 
         Raises:
-            ValueError: If the folder has no encoder, a file in it is broken, or `pooling` is
-                unknown.
+            ValueError: If the folder has no encoder, a file in it is broken, `pooling` is unknown,
+                or vectors have fewer elements than `size`.
         """
         loaded = super().load(folder, precision)
-        if pooling is None:
+        if pooling is None and size is None:
             return loaded
-        return cls(loaded.model, loaded.tokenizer, pooling, loaded.embedding)
+        embedding = loaded.embedding
+        if size is not None:
+            require_whole("size", size, 1)
+            width = loaded.dimension
+            require(size <= width, "size", size, f"at most {width}, the size of the vectors")
+            embedding = replace(embedding, dimension=size)
+        return cls(loaded.model, loaded.tokenizer, pooling or loaded.pooling, embedding)
 
     @classmethod
     def of(cls, folder: str | os.PathLike, model: EncoderOnly, tokenizer: TextTokenizer) -> Self:
@@ -209,6 +220,15 @@ class TextEmbedder(EncoderTask):
         require(len(candidates) > 0, "candidates", [], "one or more")
         vectors = self.embed(texts, prompt_name=self.embedding.prompt_name(QUERIES), **options)
         return matches(vectors, candidates, top_k, self.embedding.similarity)
+
+    def trainable(self) -> keras.Model:
+        """Return a Keras model from `token_ids` (B, T) to vectors (B, D), to train the encoder.
+
+        Both share the encoder's weights; the weights of the modules after the pooling are fixed.
+        """
+        inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
+        vectors_BD = self._function()(self.model.named_inputs(inputs))
+        return WeightedSteps(inputs=inputs, outputs=vectors_BD)
 
     def _prompt_length(self, prompt: str) -> int:
         """Return the number of tokens of a prompt at the start of a text, BOS or [CLS] included."""

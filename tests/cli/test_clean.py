@@ -3,6 +3,7 @@
 import gzip
 import importlib
 
+import numpy as np
 import pytest
 
 from keras_transformer.translate.translator import Translator
@@ -149,6 +150,31 @@ def test_scores_of_a_translator(run, failure, translator, folder, tmp_path):
     )
 
 
+@pytest.mark.parametrize("chunk", [2, 100])
+def test_pairs_of_low_similarity_are_dropped(run, tmp_path, monkeypatch, chunk):
+    """The vectors of a stand-in embedder point where the first letter of the text does."""
+    monkeypatch.setattr(module, "CHUNK", chunk)
+
+    class Embedder:
+        @classmethod
+        def load(cls, folder):
+            assert folder.name == "embedder"
+            return cls()
+
+        def embed(self, texts):
+            return np.array([[ord(x[0]) == ord("a"), ord(x[0]) != ord("a")] for x in texts], "f")
+
+    monkeypatch.setattr("keras_transformer.tasks.text_embedder.TextEmbedder", Embedder)
+    pairs = [("a b", "a c"), ("a d", "b c"), ("same", "same"), ("b e", "c f"), ("b g", "a h")]
+    noisy, output, dropped = (tmp_path / x for x in ("in.tsv", "out.tsv", "dropped.tsv"))
+    given = ["-i", write(noisy, pairs), "-o", output, "--dropped", dropped]
+    run("clean", *given, "--embedder", "embedder", "--min-similarity", 0.5)
+    assert rows(output) == [pairs[0], pairs[3]]
+    reasons = ["similarity", "identical", "similarity"]
+    expected = zip(reasons, (pairs[i] for i in (1, 2, 4)), strict=True)
+    assert rows(dropped) == [(reason, *pair) for reason, pair in expected]
+
+
 def test_bad_options(run, failure, noisy, tmp_path):
     output = tmp_path / "out.tsv"
 
@@ -166,6 +192,8 @@ def test_bad_options(run, failure, noisy, tmp_path):
     assert "threshold must be above 0 and below 1" in message("--near-duplicates", 1)
     assert "--forward and --reverse go together" in message("--forward", "a")
     assert "--keep needs both" in message("--keep", 0.5)
+    for options in (["--embedder", "a"], ["--min-similarity", 0.5]):
+        assert "--embedder and --min-similarity go together" in message(*options)
     assert "--keep must be above 0 and at most 1, got 1.5" in message("--keep", 1.5)
     assert "none.tsv does not exist" in message(inputs=[tmp_path / "none.tsv"])
     assert "--input takes one file or two, got 3" in message(inputs=[noisy] * 3)

@@ -48,6 +48,9 @@ def test_vectors(folder, tmp_path):
     first = run("embed", folder, "--pooling", "cls", stdin=STDIN).stdout.splitlines()[0]
     cls = TextEmbedder.load(folder, pooling="cls").embed(TEXTS[:1])[0]
     np.testing.assert_allclose(np.array(first.split(), "float32"), cls, atol=1e-6)
+    short = run("embed", folder, "--size", 3, stdin=STDIN).stdout.splitlines()[0]
+    cut = expected[0, :3] / np.linalg.norm(expected[0, :3])
+    np.testing.assert_allclose(np.array(short.split(), "float32"), cut, atol=1e-6)
 
 
 def test_similar_lines(folder, tmp_path):
@@ -100,6 +103,7 @@ def test_bad_input_gets_one_line(folder, tmp_path):
         (("--similar-to", tmp_path / "empty.txt"), "", "empty.txt must have at least one line"),
         (("--similar-to", tmp_path / "none.txt"), "", "none.txt"),
         (("--pooling", "sum"), "", "pooling must be one of ('mean', 'cls', 'max', "),
+        (("--size", "9"), "", "size must be at most 8, the size of the vectors, got 9"),
         (
             ("--prompt-name", "x"),
             "a\n",

@@ -1,0 +1,56 @@
+"""Mining of translations: the pairs of two sets of vectors with the highest margins."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from keras_transformer.config import require_whole
+from keras_transformer.tasks.similarity import BLOCK, nearest, unit
+
+
+def mined(
+    sources: np.ndarray, targets: np.ndarray, neighbours: int = 4
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the best pairs, in which each vector occurs at most once, best first.
+
+    The score of a pair is the ratio margin (Artetxe and Schwenk 2019, section 3.1)
+
+        cos(x, y) / (sum_z cos(x, z) / 2k + sum_z cos(y, z) / 2k)
+
+    where z are the k nearest neighbours of x among the targets, and of y among the sources. Of the
+    neighbours in both directions, the pair with the highest score is chosen first (strategy "max"
+    of the same section). Search is exact, and its time proportional to the product of the numbers
+    of vectors.
+
+    Args:
+        sources, targets: Vectors (n, D) and (m, D), one or more.
+        neighbours: k, the number of neighbours of each vector.
+
+    Returns:
+        The scores (p,), and the indices of the sources and the targets of the pairs, (p,) each.
+    """
+    require_whole("neighbours", neighbours, 1)
+    sources, targets = unit(sources), unit(targets)
+    forward, forward_cosines = _neighbours(sources, targets, neighbours)
+    backward, backward_cosines = _neighbours(targets, sources, neighbours)
+    of_source, of_target = forward_cosines.mean(axis=1) / 2, backward_cosines.mean(axis=1) / 2
+    x = np.concatenate([np.repeat(np.arange(len(sources)), forward.shape[1]), backward.ravel()])
+    y = np.concatenate([forward.ravel(), np.repeat(np.arange(len(targets)), backward.shape[1])])
+    cosines = np.concatenate([forward_cosines.ravel(), backward_cosines.ravel()])
+    margins = cosines / np.maximum(of_source[x] + of_target[y], 1e-9)
+    chosen, used_x, used_y = [], np.zeros(len(sources), bool), np.zeros(len(targets), bool)
+    for i in np.argsort(-margins, kind="stable").tolist():
+        if not (used_x[x[i]] or used_y[y[i]]):
+            used_x[x[i]] = used_y[y[i]] = True
+            chosen.append(i)
+    return margins[chosen], x[chosen], y[chosen]
+
+
+def _neighbours(queries, candidates, count):
+    """Return the indices and cosines of the nearest candidates of each query, (n, k) each."""
+    parts = [
+        nearest(queries[start : start + BLOCK], candidates, count, "dot")
+        for start in range(0, len(queries), BLOCK)
+    ]
+    indices, cosines = zip(*parts, strict=True)
+    return np.concatenate(indices), np.concatenate(cosines)
