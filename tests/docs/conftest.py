@@ -14,6 +14,7 @@ from keras_transformer import (
     Parser,
     SentencePieceTokenizer,
     TextClassifier,
+    TextEmbedder,
     Translator,
     demo,
 )
@@ -93,6 +94,7 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     sizes = dict(d_model=16, d_ff=16, num_layers=1, num_heads=2, max_length=32)
     bert = BERT(BERTConfig(pieces.vocab_size, head="sequence_classification", **sizes))
     TextClassifier(bert, pieces).save(folder / "saved_models/reviews")
+    TextEmbedder(bert, pieces).save(folder / "saved_models/embedder")
 
     for kind, name in {
         "marian": "Helsinki-NLP/opus-mt-en-de",

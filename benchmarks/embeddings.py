@@ -1,0 +1,156 @@
+"""Embedders of several languages: retrieval of translations, mining, and bad pairs they find.
+
+    python -m benchmarks.embeddings MODEL... --data DATA [--pairs 500] [--others 1500]
+        [--planted 500] [--save]
+
+MODEL is a saved or imported text embedder; DATA is a folder with `tatoeba-en-de` and others.
+
+- Retrieval: the share of sentences whose most similar translation is not their own, among `--pairs`
+  pairs of the validation set of each language.
+- Mining: so many pairs are hidden among `--others` other sentences on each side (English-German).
+  Precision and recall are those of the pairs with the best F1, by margin and by cosine.
+- Cleaning: of `--planted` pairs with the translation of another sentence, and as many whose second
+  half is of another one, the share that today's filters find, and the share that lies below the
+  similarity under which 1 or 5 % of the good pairs are (English-German).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import contest
+from benchmarks.cleaning import Pair, shuffled, together
+from keras_transformer import TextEmbedder
+from keras_transformer.data.text_files import read_pairs
+from keras_transformer.tasks.mining import mined
+from keras_transformer.tasks.similarity import cosines, nearest
+from keras_transformer.training.text_embedding import distinct, measured
+
+LANGUAGES = ("de", "fr", "es")
+SHARES = (1, 5)  # percentage of good pairs that are dropped
+
+
+def held_out(data: Path, language: str, count: int) -> list[Pair]:
+    """Return pairs of Tatoeba's validation set, English first, drawn at random."""
+    folder = data / f"tatoeba-en-{language}"
+    pairs = distinct(read_pairs(*(folder / f"dev.{x}.gz" for x in ("en", language))))
+    chosen = np.random.default_rng(0).permutation(len(pairs))[:count]
+    if len(chosen) < count:
+        raise ValueError(f"{folder} must have {count} pairs for these options, got {len(pairs)}")
+    return [pairs[i] for i in chosen]
+
+
+def half_wrong(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs with the second half of each target taken from the next pair's target."""
+
+    def joined(text, following):
+        words, others = text.split(), following.split()
+        return " ".join([*words[: len(words) // 2], *others[len(others) // 2 :]])
+
+    following = [*pairs[1:], *pairs[:1]]
+    return [(x, joined(y, other)) for (x, y), (_, other) in zip(pairs, following, strict=True)]
+
+
+def best_f1(is_right: np.ndarray, total: int) -> tuple[float, float, float]:
+    """Return precision, recall and F1 of the first n pairs, with the n of the best F1.
+
+    Args:
+        is_right: Whether each pair that was found is right, best pair first.
+        total: Number of right pairs that there are.
+    """
+    right, number = np.cumsum(is_right), np.arange(1, len(is_right) + 1)
+    f1 = 2 * right / (number + total)
+    best = int(np.argmax(f1))
+    return float(right[best] / number[best]), float(right[best] / total), float(f1[best])
+
+
+def by_cosine(sources: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nearest target of each source, the pairs of the highest cosine first."""
+    found, scores = (x[:, 0] for x in nearest(sources, targets, 1))
+    order = np.argsort(-scores, kind="stable")
+    return order, found[order]
+
+
+def retrieval(embedder: TextEmbedder, data: Path, count: int) -> list[str]:
+    """Return the errors of retrieval in percent: into English and out of it, by language."""
+    cells = []
+    for language in LANGUAGES:
+        errors = measured(embedder, held_out(data, language, count))
+        cells += [f"{100 * errors[x]:.1f}" for x in ("source_error", "target_error")]
+    return cells
+
+
+def mining(embedder: TextEmbedder, data: Path, count: int, others: int) -> list[list[str]]:
+    """Return precision, recall and F1 of the hidden pairs, by margin and by cosine."""
+    pairs = held_out(data, "de", count + 2 * others)
+    hidden, rest = pairs[:count], pairs[count:]
+    sources = [x for x, _ in hidden] + [x for x, _ in rest[:others]]
+    targets = [y for _, y in hidden] + [y for _, y in rest[others:]]
+    vectors = [embedder.embed(side) for side in (sources, targets)]
+    rows = []
+    for name, (x, y) in {"margin": mined(*vectors)[1:], "cosine": by_cosine(*vectors)}.items():
+        scores = best_f1((x == y) & (x < count), count)
+        rows.append([name, *(f"{100 * score:.1f}" for score in scores)])
+    return rows
+
+
+def cleaning(
+    embedder: TextEmbedder, good: Sequence[Pair], planted: Sequence[Sequence[Pair]]
+) -> list[list[str]]:
+    """Return, for each share of good pairs that is dropped, the share of each planted kind."""
+    of_good, *of_planted = (
+        cosines(*(embedder.embed(side) for side in zip(*part, strict=True)))
+        for part in (good, *planted)
+    )
+    rows = []
+    for share in SHARES:
+        least = np.percentile(of_good, share)
+        shares = [f"{100 * (part < least).mean():.1f}" for part in of_planted]
+        rows.append([f"similarity below {least:.2f}", *shares, f"{share}"])
+    return rows
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("models", nargs="+", type=Path, metavar="MODEL")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--pairs", type=int, default=500)
+    parser.add_argument("--others", type=int, default=1500)
+    parser.add_argument("--planted", type=int, default=500)
+    parser.add_argument("--save", action="store_true", help="write the tables to results/")
+    options = parser.parse_args()
+    pairs = held_out(options.data, "de", 4 * options.planted)
+    number = options.planted
+    good = pairs[: 2 * number]
+    planted = shuffled(pairs[2 * number : 3 * number]), half_wrong(pairs[3 * number :])
+    check = together(0.8)
+    shares = [
+        f"{100 * np.mean([check(*x) is not None for x in part]):.1f}" for part in (*planted, good)
+    ]
+    tables: dict[str, list[list[str]]] = dict(
+        retrieval=[], mining=[], cleaning=[["today's filters", *shares]]
+    )
+    for path in options.models:
+        embedder, name = TextEmbedder.load(path), f"`{path.name}`"
+        tables["retrieval"].append([name, *retrieval(embedder, options.data, options.pairs)])
+        found = mining(embedder, options.data, options.pairs, options.others)
+        tables["mining"] += [[f"{name}, {row[0]}", *row[1:]] for row in found]
+        dropped = cleaning(embedder, good, planted)
+        tables["cleaning"] += [[f"{name}, {row[0]}", *row[1:]] for row in dropped]
+    directions = [f"{x} {y}" for x in LANGUAGES for y in ("from English", "to English")]
+    headers = dict(
+        retrieval=["errors, percent", *directions],
+        mining=["mined by", "precision", "recall", "F1"],
+        cleaning=["dropped by", "shuffled, percent", "half wrong, percent", "good, percent"],
+    )
+    parts = [contest.table(headers[name], rows) for name, rows in tables.items()]
+    contest.report("embeddings", "Embedders of several languages", parts, options.save)
+
+
+if __name__ == "__main__":
+    main()
