@@ -7,17 +7,22 @@ from typing import Annotated
 
 import typer
 
-from keras_transformer.cli.common import Precision, opened, say
+from keras_transformer.cli.common import CHUNK, Precision, opened, say
 from keras_transformer.cli.folders import saved_argument
-from keras_transformer.cli.reading import TEXT_FILE, read_lines
+from keras_transformer.cli.reading import read_lines
 from keras_transformer.cli.tasks import TokensPerBatch
 
 
 def mine(
     folder: Annotated[Path, saved_argument("A saved text encoder of both languages")],
-    source: Annotated[Path, typer.Option(help=TEXT_FILE)],
-    target: Annotated[Path, typer.Option(help="File of texts in the other language, likewise")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .tsv")],
+    source: Annotated[
+        Path,
+        typer.Option(
+            help="File of sentences: one per line, TSV, JSON lines or Parquet; may be .gz or .zst."
+        ),
+    ],
+    target: Annotated[Path, typer.Option(help="The same in the other language.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="TSV file to write.")],
     min_margin: Annotated[
         float, typer.Option(help="Leave out pairs with a lower margin; pairs are good from 1 on.")
     ] = 1.0,
@@ -38,6 +43,8 @@ def mine(
     Example:
         keras-transformer mine saved_models/embedder --source news.en --target news.de -o pairs.tsv
     """
+    import numpy as np
+
     from keras_transformer.tasks.mining import mined
     from keras_transformer.tasks.text_embedder import TextEmbedder
 
@@ -46,8 +53,14 @@ def mine(
             raise ValueError(f"--output must be another file than {option}, got {output}")
     embedder = TextEmbedder.load(folder, precision)
     sources, targets = (_sentences(path) for path in (source, target))
-    vectors = [embedder.embed(x, tokens_per_batch=tokens_per_batch) for x in (sources, targets)]
-    scores, xs, ys = mined(vectors[0], vectors[1], neighbours)
+
+    def vectors(sentences):
+        chunks = (sentences[i : i + CHUNK] for i in range(0, len(sentences), CHUNK))
+        return np.concatenate(
+            [embedder.embed(x, tokens_per_batch=tokens_per_batch) for x in chunks]
+        )
+
+    scores, xs, ys = mined(vectors(sources), vectors(targets), neighbours)
     number = int((scores >= min_margin).sum())  # the best come first
     with opened(output) as file:
         for score, x, y in zip(scores[:number], xs, ys, strict=False):
