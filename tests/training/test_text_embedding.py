@@ -33,15 +33,12 @@ def files(tmp_path_factory):
 def test_a_run(files, tmp_path):
     train(*files, tmp_path / "run", sizes=[8], **SIZES)
     scores = json.loads((tmp_path / "run" / "metrics.json").read_text())["validation"]
-    # Sentences of the same words in another order have the same translation.
+    # The same words in another order are another sentence, which a mean of vectors hardly tells.
     assert scores["source_error"] < 0.5 and scores["target_error_8"] < 0.6
-    whole, cut = (TextEmbedder.load(tmp_path / "run", size=size) for size in (None, 8))
-    translated, other = whole.embed(["ba du fo", "sa ra ko"]), whole.embed(["ri se ku"])
-    assert translated[0] @ translated[1] > translated[0] @ other[0] + 0.3
-    assert cut.dimension == 8
-    shorter = whole.embed(["ba du"])[:, :8]
-    expected = shorter / np.linalg.norm(shorter)
-    np.testing.assert_allclose(cut.embed(["ba du"]), expected, atol=1e-5)
+    text, translation, other = TextEmbedder.load(tmp_path / "run").embed(
+        ["ba du fo", "sa ra ko", "ri se ku"]
+    )
+    assert text @ translation > text @ other + 0.3
 
 
 @pytest.mark.once("made of parts that are tested under each backend")
