@@ -154,11 +154,6 @@ def step_seconds(size: Size, device: Accelerator, devices: int, tokens: float) -
     return max(LEAST_STEP, compute / 3 + max(2 / 3 * compute, moved))
 
 
-def break_even(size: Size, device: Accelerator, bandwidth: float) -> float:
-    """Return the tokens per device at which the all-reduce takes as long as the matmuls."""
-    return gradient_bytes(size, COUNTS[-1]) / bandwidth / compute_seconds(size, device, 1)
-
-
 def sentences_per_second(size: Size, device: Accelerator, beam: int) -> float:
     """Return how many sentences a device translates: limited by arithmetic or by memory."""
     weights = 8 * size.d_model**2 + (2 + size.gated) * size.d_model * size.d_ff
@@ -195,21 +190,6 @@ def models() -> str:
     return table(header, rows)
 
 
-def breaks() -> str:
-    """Return the table of the smallest batches that data parallel training does not slow down."""
-    rows = []
-    for name, device in DEVICES.items():
-        places = {"one island": LINK_USE * device.link}
-        if device.island == COUNTS[0]:
-            places["many hosts, a port per device"] = ring_rate(device, COUNTS[-1])
-            places["many hosts, 100 Gb/s per host"] = LINK_USE * 100e9 / 8
-        for place, rate in places.items():
-            even = [break_even(MODELS[x], device, rate) for x in ("base", "NLLB 3.3B")]
-            rows.append([name, place, *(number(x, 2) for x in (*even, BATCH / even[0]))])
-    header = ["", "gradients cross", "tokens per device: base", "NLLB 3.3B"]
-    return table([*header, "devices for the paper's batch"], rows)
-
-
 def wmt14() -> str:
     """Return the hours of the paper's training on other devices."""
     rows = []
@@ -237,9 +217,7 @@ def billion() -> str:
     return table(["", "GB", *DEVICES], rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    make.__name__: make for make in (models, breaks, wmt14, billion)
-}
+TABLES: dict[str, Callable[[], str]] = {make.__name__: make for make in (models, wmt14, billion)}
 
 
 def filled(page: str) -> str:

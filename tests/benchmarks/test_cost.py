@@ -70,12 +70,13 @@ def test_flops_are_those_of_the_other_benchmarks():
     assert cost.search_flops(SMALL, 8, 8, 1) * 4 == scaling.search_flops(CONFIG, 4, 8, 1)
 
 
-def test_a_step_waits_for_its_gradients_below_the_break_even():
+def test_a_step_waits_for_its_gradients_if_it_has_few_tokens():
     big, device = MODELS["big"], cost.DEVICES["H100"]
-    tokens = cost.break_even(big, device, cost.ring_rate(device, 256))
-    compute = cost.compute_seconds(big, device, tokens)
-    assert cost.step_seconds(big, device, 256, tokens) == pytest.approx(compute * 4 / 3)
-    assert cost.step_seconds(big, device, 256, 3 * tokens) == pytest.approx(3 * compute)
+    moving = cost.gradient_bytes(big, 256) / cost.ring_rate(device, 256)
+    compute = cost.compute_seconds(big, device, 1)  # of a token
+    even = moving / compute
+    assert cost.step_seconds(big, device, 256, even) == pytest.approx(moving * 4 / 3)
+    assert cost.step_seconds(big, device, 256, 3 * even) == pytest.approx(3 * moving)
     assert cost.step_seconds(big, device, 1, 1) == cost.LEAST_STEP
 
 
