@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from keras_transformer.speech.transcriber import Transcriber
     from keras_transformer.tasks.image_classifier import ImageClassifier
     from keras_transformer.tasks.image_embedder import ImageEmbedder
+    from keras_transformer.tasks.learned_metric import LearnedMetric
     from keras_transformer.tasks.mask_filler import MaskFiller
     from keras_transformer.tasks.parser import Parser
     from keras_transformer.tasks.question_answerer import QuestionAnswerer
@@ -54,6 +55,7 @@ _HOMES = {
     "ImageClassifier": "tasks.image_classifier",
     "ImageEmbedder": "tasks.image_embedder",
     "LabelSmoothedCrossentropy": "losses",
+    "LearnedMetric": "tasks.learned_metric",
     "MaskFiller": "tasks.mask_filler",
     "MaskedAccuracy": "metrics",
     "Parser": "tasks.parser",
@@ -90,6 +92,7 @@ __all__ = [
     "ImageClassifier",
     "ImageEmbedder",
     "LabelSmoothedCrossentropy",
+    "LearnedMetric",
     "MaskFiller",
     "MaskedAccuracy",
     "Parser",

@@ -14,16 +14,20 @@ from keras_transformer.backend import usable_precision
 from keras_transformer.config import BLOCKS, require
 from keras_transformer.data.archives import extracted, is_zip
 from keras_transformer.hub import hugging_face_checkpoint
+from keras_transformer.hub.comet import FILES as COMET
+from keras_transformer.hub.comet import HPARAMS, encoder_of, read_metric
 from keras_transformer.hub.ctranslate2_reader import Converted, is_converted
 from keras_transformer.hub.ctranslate2_tokenizer import text_tokenizer_of, tokenizer_of
 from keras_transformer.hub.families.label_fields import labels_of
+from keras_transformer.hub.families.metric_map import TOKENIZER
 from keras_transformer.hub.generation_config import generation_facts, left_out, search_of
 from keras_transformer.hub.gguf.checkpoint import unpacked
 from keras_transformer.hub.gguf.container import is_gguf
+from keras_transformer.hub.hugging_face_checkpoint import fetched, lent
 from keras_transformer.hub.marian.incoming import MarianModel, is_marian, read_models
 from keras_transformer.hub.sentence_transformers import read_scorer, read_sentence_model
 from keras_transformer.language.causal_lm import CausalLM
-from keras_transformer.models import DecoderOnly, EncoderDecoder, Speech, ViT
+from keras_transformer.models import DecoderOnly, EncoderDecoder, MetricModel, Speech, ViT
 from keras_transformer.saved.contents import FLOATS, PRECISIONS
 from keras_transformer.saved.folder import in_precision, save_folder
 from keras_transformer.search import Generation, Search, Transcription
@@ -33,12 +37,12 @@ from keras_transformer.speech.hearing import (
     hearing_of_converted,
 )
 from keras_transformer.speech.transcriber import Transcriber
-from keras_transformer.system.extras import missing
 from keras_transformer.system.files import read_json
 from keras_transformer.tasks.image_classifier import ImageClassifier
 from keras_transformer.tasks.image_embedder import ImageEmbedder
 from keras_transformer.tasks.image_format import image_format_of
 from keras_transformer.tasks.image_task import ImageTask
+from keras_transformer.tasks.learned_metric import LearnedMetric
 from keras_transformer.tasks.text_embedder import TextEmbedder
 from keras_transformer.tasks.text_scorer import TextScorer
 from keras_transformer.text import read_tokenizer
@@ -94,7 +98,16 @@ def load_pretrained(
     target_language: str | None = None,
     precision: str | None = None,
     prompt: str | os.PathLike | None = None,
-) -> Translator | CausalLM | Transcriber | ImageTask | TextEmbedder | TextScorer | PretrainedModel:
+) -> (
+    Translator
+    | CausalLM
+    | Transcriber
+    | ImageTask
+    | TextEmbedder
+    | TextScorer
+    | LearnedMetric
+    | PretrainedModel
+):
     """Load a model of Hugging Face, CTranslate2, Marian or llama.cpp as an object for its task.
 
     The object depends on the family of the model. `save(folder)` saves it, except an ensemble.
@@ -105,6 +118,7 @@ def load_pretrained(
       and Gemma.
     - `Transcriber`: Whisper.
     - `ImageClassifier`: ViT and DeiT; without a classifier, `ImageEmbedder`.
+    - `LearnedMetric`: COMET, CometKiwi and MetricX, with the tokenizer of the encoder's model.
     - `PretrainedModel`: BERT and its variants (`models.BERT`), DeBERTa-v2 and v3, ESM-2, a BART
       with a classifier, and the encoder of a T5 alone. In a folder of sentence-transformers, such a
       model becomes a `TextEmbedder` with its pooling; a classifier of text pairs with one label, as
@@ -181,6 +195,8 @@ def _loaded(
         return _joined([(x, _of_marian(x, *pair, precision)) for x in read_models(source)])
     if is_converted(source):
         return _converted(Path(source), pair[0], pair[1], precision)
+    if (settings := _settings_of(source, HPARAMS)).is_file():
+        return _learned_metric(settings, source, precision)
     config = _config_of(source)
     fields = read_json(config)
     kind: Any = fields.get("model_type") if isinstance(fields, dict) else None
@@ -211,6 +227,9 @@ def _loaded(
         if not model.config.num_classes:
             return ImageEmbedder(model, image_format)
         return ImageClassifier(model, labels_of(family.complete(fields)), image_format)
+    if family.model is MetricModel:
+        texts = TextTokenizer.read(lent(folder, TOKENIZER, "tokenizer_config.json"))
+        return LearnedMetric(_model(folder, precision), texts)
     texts, template = TextTokenizer.read(folder), ChatTemplate.read(folder)
     if prompt is not None and prompt.chat and template is None:
         require(not asked, "prompt", prompt, f"one with chat=false: {source} has no chat template")
@@ -259,15 +278,29 @@ def _whole(source: str | os.PathLike, config: Path) -> Path:
     hugging_face_checkpoint.read_config(config.parent)  # fails before gigabytes are downloaded
     if Path(source).is_dir():
         return Path(source)
-    folder = _fetched(os.fspath(source), FILES)
-    return folder if any(folder.glob("*.safetensors")) else _fetched(os.fspath(source), [PICKLED])
+    folder = fetched(os.fspath(source), FILES)
+    return folder if any(folder.glob("*.safetensors")) else fetched(os.fspath(source), [PICKLED])
 
 
 def _config_of(source: str | os.PathLike) -> Path:
-    folder = Path(source) if Path(source).is_dir() else _fetched(os.fspath(source), [CONFIG])
-    if not (folder / CONFIG).is_file():
+    if not (path := _settings_of(source, CONFIG)).is_file():
         raise FileNotFoundError(f"{source} is not a checkpoint: it has no {CONFIG}")
-    return folder / CONFIG
+    return path
+
+
+def _settings_of(source: str | os.PathLike, name: str) -> Path:
+    """Return the path of a file of settings, which may be missing; fetch it from the hub."""
+    known = Path(source).is_dir()
+    return (Path(source) if known else fetched(os.fspath(source), [CONFIG, HPARAMS])) / name
+
+
+def _learned_metric(settings: Path, source: Any, precision: str | None) -> LearnedMetric:
+    """Load a COMET, whose tokenizer and `config.json` are those of its encoder."""
+    encoder = lent(settings.parent, encoder_of(settings.parent), CONFIG)
+    texts = TextTokenizer.read(encoder)
+    folder = Path(source) if Path(source).is_dir() else fetched(os.fspath(source), COMET)
+    model = read_metric(folder, encoder, precision if precision in FLOATS else "float32")
+    return LearnedMetric(_narrow(model, precision, folder), texts)
 
 
 def _model(folder: Path, precision: str | None, without: Iterable[int] = ()) -> keras.Model:
@@ -366,23 +399,3 @@ def _usual_languages(folder: Path, tokenizer: Any) -> tuple[str | None, str | No
         source if not sources or source in sources else None,
         target if not targets or target in targets else targets[0] if len(targets) == 1 else None,
     )
-
-
-def _fetched(name: str, patterns: list[str]) -> Path:
-    """Download the files of a model on the hub that match `patterns`; return their folder."""
-    try:
-        import huggingface_hub
-        from huggingface_hub import errors
-    except ImportError as error:
-        raise missing(f"there is no folder {name}, and fetching a model", "pretrained") from error
-    try:
-        return Path(huggingface_hub.snapshot_download(name, allow_patterns=patterns))
-    except errors.GatedRepoError as error:
-        raise PermissionError(f"the model {name} requires a login: {error}") from error
-    except (errors.HFValidationError, errors.RepositoryNotFoundError) as error:
-        raise FileNotFoundError(f"there is no folder {name} and no model of that name") from error
-    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
-        raise ConnectionError(
-            f"there is no folder {name}; a model of that name is not in the cache of "
-            f"huggingface_hub, and the hub cannot be reached: {error}"
-        ) from error

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TextIO
 
 import typer
 
-from keras_transformer.cli.common import CHUNK, counted, directed, say
+from keras_transformer.cli.common import CHUNK, Metric, counted, directed, learned_metric, say
 from keras_transformer.cli.folders import saved
 from keras_transformer.data.formats import check_sides
 from keras_transformer.system.files import removed, replacing
@@ -95,6 +95,11 @@ def clean(
         float | None,
         typer.Option(help="Share of the scored pairs to keep, the best ones.  [default: 0.9]"),
     ] = None,
+    metric: Metric = None,
+    metric_limit: Annotated[
+        float | None,
+        typer.Option(help="Drop pairs with a worse score than this by --metric."),
+    ] = None,
     skip: Annotated[
         list[str] | None,
         typer.Option(
@@ -130,12 +135,14 @@ def clean(
     filters = _filters(languages, lengths, near_duplicates, skip or [])
     similarities = _similarities(embedder, min_similarity)
     score = _scoring(forward, reverse, keep, [*languages.values()])
+    judged = _judging(metric, metric_limit)
     known_codes = {name: code for name, code in languages.items() if code}
     counts: Counter[str | None] = Counter()
     with _replacing(written, len(outputs)) as files:
         rows = screened(iterate_pairs(*inputs, **known_codes), filters)
         if similarities is not None:
             rows = _alike(rows, similarities, min_similarity or 0.0)
+        rows = judged(rows)
         if score is not None:
             spool = files.enter_context(_open(files.room / ".passed", "w+"))
             rows = _best(rows, score, keep or 0.9, spool)
@@ -264,6 +271,27 @@ def _scoring(
         return dual_scores(*translators, *zip(*pairs, strict=True))
 
     return score
+
+
+def _judging(folder: Path | None, limit: float | None) -> Callable[[Iterator[Row]], Iterator[Row]]:
+    """Return the function that gives rows with a worse score than the limit the reason "metric"."""
+    if (folder is None) != (limit is None):
+        raise ValueError("--metric and --metric-limit go together")
+    if folder is None or limit is None:
+        return lambda rows: rows
+    metric = learned_metric(folder)
+    metric.score([], [])  # refuses a metric that needs references at once
+
+    def judged(rows: Iterator[Row]) -> Iterator[Row]:
+        while chunk := list(itertools.islice(rows, CHUNK)):
+            pairs = [row[:2] for row in chunk if row[2] is None]
+            sources, targets = map(list, zip(*pairs, strict=True)) if pairs else ([], [])
+            worse = iter(metric.sign * (metric.score(sources, targets) - limit) < 0)
+            for source, target, reason in chunk:
+                is_worse = reason is None and next(worse)
+                yield source, target, "metric" if is_worse else reason
+
+    return judged
 
 
 def _best(rows: Iterable[Row], score: Callable, keep: float, spool: TextIO) -> Iterator[Row]:

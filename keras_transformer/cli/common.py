@@ -116,6 +116,9 @@ Tokenize = Annotated[
         "  [default: the one it recommends for the target language]"
     ),
 ]
+Metric = Annotated[
+    Path | None, typer.Option(**saved("A learned metric, such as an imported COMET"))
+]
 TokensPerBatch = Annotated[
     int, typer.Option(min=1, help="Maximum number of source tokens per batch.")
 ]
@@ -175,6 +178,15 @@ def loaded(folder: Path, others: list[Path] | None, **loading: Any) -> Any:
     from keras_transformer.translate.ensemble import ensemble
 
     return ensemble([translator, *(Translator.load(x, **loading) for x in others)])
+
+
+def learned_metric(folder: Path | None) -> Any:
+    """Return the `LearnedMetric` of a folder; None: None."""
+    if folder is None:
+        return None
+    from keras_transformer.tasks.learned_metric import LearnedMetric
+
+    return LearnedMetric.load(folder)
 
 
 def directed(

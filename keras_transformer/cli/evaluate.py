@@ -12,11 +12,13 @@ from keras_transformer.cli.common import (
     Engine,
     EnsembleOf,
     Folder,
+    Metric,
     Precision,
     SourceLanguage,
     TargetLanguage,
     Tokenize,
     TokensPerBatch,
+    learned_metric,
     loaded,
     say,
     searching,
@@ -74,13 +76,14 @@ def evaluate(
         typer.Option("--rouge", help="Also compute ROUGE-1, ROUGE-2 and ROUGE-L of summaries."),
     ] = False,
     context_sentences: ContextSentences = 0,
+    metric: Metric = None,
     **search: Any,
 ) -> None:
     """Measure quality and speed on a test set.
 
-    Print a table of BLEU, chrF, TER, exact match, perplexity, time and tokens per second, and save
-    it in the folder's metrics.json under the name of the test set. The table of an ensemble is only
-    printed.
+    Print a table of BLEU, chrF, TER, exact match, perplexity, time and tokens per second, and the
+    mean score by a learned metric, if one is given. Save it in the folder's metrics.json under the
+    name of the test set. The table of an ensemble is only printed.
 
     \b
     Examples:
@@ -101,6 +104,7 @@ def evaluate(
         raise ValueError("--context-sentences needs --source and --reference, two text files")
     if corpus is None and data_folder is not None:
         raise ValueError("--data-folder belongs to --corpus, not to --source")
+    learned = learned_metric(metric)
     loading = dict(
         precision=precision,
         engine=engine,
@@ -131,6 +135,7 @@ def evaluate(
         published_language=languages["target_language"] if moses else None,
         summaries=rouge,
         context_sentences=context_sentences,
+        learned={metric.name: learned} if metric else None,
         **search,
     )
     if not ensemble:

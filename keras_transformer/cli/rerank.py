@@ -16,6 +16,7 @@ from keras_transformer.cli.common import (
     TargetLanguage,
     TokensPerBatch,
     directed,
+    learned_metric,
     loaded,
     say,
     searching,
@@ -32,12 +33,16 @@ RerankLanguageModel = Annotated[
     Path | None,
     typer.Option(**saved("Language model of the target language, for the weight language_model")),
 ]
+RerankMetric = Annotated[
+    Path | None,
+    typer.Option(**saved("Learned metric without reference, for the weight metric")),
+]
 RerankWeight = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=NUMBER",
-        help="Weight of forward (1 if not given), reverse, language_model, coverage or length; may "
-        "be repeated.",
+        help="Weight of forward (1 if not given), reverse, language_model, metric, coverage or "
+        "length; may be repeated.",
     ),
 ]
 
@@ -47,6 +52,7 @@ def reranker(
     weights: list[str] | None,
     reverse: Path | None,
     language_model: Path | None,
+    metric: Path | None = None,
     *,
     precision: str | None = None,
 ) -> Any:
@@ -57,7 +63,8 @@ def reranker(
         weights: Texts `NAME=NUMBER`; None: the defaults of `Reranker`.
         reverse: Folder of a translator of the other direction; None: no such translator.
         language_model: Folder of a language model; None: no such model.
-        precision: Precision of both models.
+        metric: Folder of a learned metric; None: no such model.
+        precision: Precision of the first two models.
 
     Raises:
         ValueError: If a weight is not NAME=NUMBER; see also `Reranker`.
@@ -75,7 +82,8 @@ def reranker(
     source, target = translator.target_language, translator.source_language  # of the reverse
     back = directed(reverse, source, target, precision) if reverse else None
     model = CausalLM.load(language_model, precision) if language_model else None
-    return Reranker(translator, numbers, reverse=back, language_model=model)
+    judge = learned_metric(metric)
+    return Reranker(translator, numbers, reverse=back, language_model=model, metric=judge)
 
 
 @searching(Search, [name for name in TRANSLATE if name != "beam_size"])
@@ -96,6 +104,7 @@ def tune_reranking(
     ] = 8,
     rerank_reverse: RerankReverse = None,
     rerank_language_model: RerankLanguageModel = None,
+    rerank_metric: RerankMetric = None,
     rerank_weight: RerankWeight = None,
     tokens_per_batch: TokensPerBatch = 4096,
     precision: Precision = None,
@@ -119,9 +128,8 @@ def tune_reranking(
 
     languages = dict(source_language=source_language, target_language=target_language)
     translator = loaded(folder, ensemble, precision=precision, engine=engine, **languages)
-    chosen = reranker(
-        translator, rerank_weight, rerank_reverse, rerank_language_model, precision=precision
-    )
+    models = rerank_reverse, rerank_language_model, rerank_metric
+    chosen = reranker(translator, rerank_weight, *models, precision=precision)
     sources, references = read_sides(translator, source, reference)
     tuned = tune_weights(
         chosen, sources, references, rerank, tokens_per_batch=tokens_per_batch, **options

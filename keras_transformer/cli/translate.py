@@ -20,8 +20,14 @@ from keras_transformer.cli.common import (
     searching,
 )
 from keras_transformer.cli.corpora import is_folder
+from keras_transformer.cli.folders import saved
 from keras_transformer.cli.reading import TEXT_FILE, TextField
-from keras_transformer.cli.rerank import RerankLanguageModel, RerankReverse, RerankWeight
+from keras_transformer.cli.rerank import (
+    RerankLanguageModel,
+    RerankMetric,
+    RerankReverse,
+    RerankWeight,
+)
 from keras_transformer.cli.translation_modes import (
     DRAWS,
     is_document,
@@ -82,6 +88,12 @@ def translate(
         str,
         typer.Option(help="Candidates of --mbr: nbest, of a beam search of size N; or samples."),
     ] = "nbest",
+    mbr_metric: Annotated[
+        Path | None,
+        typer.Option(
+            **saved("Learned metric by which candidates of --mbr agree, in place of chrF")
+        ),
+    ] = None,
     rerank: Annotated[
         int | None,
         typer.Option(
@@ -92,6 +104,7 @@ def translate(
     ] = None,
     rerank_reverse: RerankReverse = None,
     rerank_language_model: RerankLanguageModel = None,
+    rerank_metric: RerankMetric = None,
     rerank_weight: RerankWeight = None,
     tokens_per_batch: TokensPerBatch = 4096,
     chunk_size: Annotated[

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.cli.common import answer_lines, loaded, say
+from keras_transformer.cli.common import answer_lines, learned_metric, loaded, say
 from keras_transformer.cli.corpora import finish
 from keras_transformer.cli.reading import read_lines, source_code
 from keras_transformer.cli.rerank import reranker
@@ -20,12 +20,12 @@ from keras_transformer.system.files import replacing
 
 DRAWS = tuple(Search.names(draws=True))  # options of sampling only
 _LOADING = ("precision", "engine", "source_language", "target_language")
-_RERANK = ("rerank_weight", "rerank_reverse", "rerank_language_model")
+_RERANK = ("rerank_weight", "rerank_reverse", "rerank_language_model", "rerank_metric")
 _COUNTS = ("beam_size", "num_hypotheses")
 _UNDRAWN = ("glossary", *(name for name in NBEST if name not in SAMPLE))
 _OF_LINES = (
     *("ensemble", "mbr", "rerank", "chunk_size", *DRAWS, "context_sentences", "inline_terms"),
-    *("sample", "glossary", "seed", "alignments", "prefix", "prefix_file", *_RERANK),
+    *("mbr_metric", "sample", "glossary", "seed", "alignments", "prefix", "prefix_file", *_RERANK),
 )
 MOST_TOKENS = 10_000_000  # of a document, and its most paragraphs
 DOCUMENTS = (
@@ -59,6 +59,7 @@ CONFLICTS: tuple[tuple[str, Callable[[Any], Any], Iterable[str]], ...] = (
     ("with --mbr", lambda x: x.mbr, ("rerank",)),
     ("with --mbr, which names the number", lambda x: x.mbr, _COUNTS),
     ("with --rerank, which names the number", lambda x: x.rerank, _COUNTS),
+    ("without --mbr", lambda x: not x.mbr, ("mbr_metric",)),
     ("without --rerank", lambda x: not x.rerank, _RERANK),
     ("with --mbr-source samples", lambda x: x.mbr and _draws(x), _UNDRAWN),
     ("without --sample or --mbr-source samples", lambda x: not _draws(x), (*DRAWS, "seed")),
@@ -195,9 +196,10 @@ def minimum_bayes_risk(asked: Any, translator: Any) -> Callable:
     """Return the function that takes, for each text, the candidate that agrees most with others."""
     from keras_transformer.translate.minimum_bayes_risk import translate_by_risk
 
-    return functools.partial(
-        translate_by_risk, translator, count=asked.mbr, source=asked.mbr_source
-    )
+    options = dict(count=asked.mbr, source=asked.mbr_source)
+    if metric := learned_metric(asked.mbr_metric):
+        options["utility"] = metric
+    return functools.partial(translate_by_risk, translator, **options)
 
 
 def rerank(asked: Any, translator: Any) -> Callable:

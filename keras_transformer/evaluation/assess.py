@@ -17,6 +17,7 @@ from keras_transformer.evaluation.spans import bracket_f1
 from keras_transformer.running.inputs import same_number
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.system.files import read_json, write_json
+from keras_transformer.tasks.learned_metric import LearnedMetric
 from keras_transformer.translate.document_translation import translate_documents
 from keras_transformer.translate.translator import METRICS, Translator
 
@@ -32,6 +33,7 @@ def assess(
     published_language: str | None = None,
     summaries: bool = False,
     context_sentences: int = 0,
+    learned: Mapping[str, LearnedMetric] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Translate a test set, and compare the translations with the references.
@@ -48,12 +50,14 @@ def assess(
         summaries: Whether the translations are summaries, for which ROUGE is computed, too.
         context_sentences: Number of earlier sentences that are read with each, see
             `translate_documents`; an empty pair ends a document. 0: none.
+        learned: Learned metrics by name; None: none.
 
     Returns:
         - The results of `scores.evaluate`: `bleu`, `bleu_signature`, `chrf`, `ter`, `exact_match`,
           `sentences` and others.
         - With `published_language`: `published_bleu` and `published_bleu_signature`.
         - With `summaries`: the results of `scores.rouge`: `rouge1`, `rouge2` and `rougeL`.
+        - `metric_NAME`: the mean score by each learned metric.
         - `perplexity`: e to the mean negative log-probability of the references' tokens, EOS
           included, over the pairs within the model's `max_length`; None if there are no such pairs,
           or the translator needs two steps, see `Translator`.
@@ -91,6 +95,9 @@ def assess(
         metrics |= {"published_bleu": bleu, "published_bleu_signature": signature}
     if summaries:
         metrics |= rouge(hypotheses, references)
+    texts = [source for source, _ in pairs], hypotheses, references
+    for name, metric in (learned or {}).items():
+        metrics[f"metric_{name}"] = float(metric.score(*texts).mean())
     return metrics
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import sacrebleu
 from sacrebleu.significance import PairedTest
 
@@ -14,6 +15,8 @@ from keras_transformer.evaluation.tokenizers import bleu_metric
 from keras_transformer.text.tokenizer import checked_texts
 
 TESTS = {"bootstrap": "bs", "randomization": "ar"}  # values: sacreBLEU's names
+SAMPLES = {"bootstrap": 1000, "randomization": 10_000}
+SEED = 12345  # as in sacreBLEU
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,57 @@ def compare(
         require(len(texts) == len(references), name, f"{len(texts)} texts", accepted)
     scores = _scores(named, references, test, samples or 0, tokenize, language)
     return {name: x for (name, _), x in zip(named, scores, strict=True)}
+
+
+def compare_scores(
+    scores: Mapping[str, Sequence[float]],
+    *,
+    test: str = "bootstrap",
+    samples: int | None = None,
+) -> dict[str, Compared]:
+    """Test the difference between the mean scores of each system and of the first one.
+
+    Args:
+        scores: Score of each text, such as those of a `LearnedMetric`, by the system's name.
+        test, samples: See `compare`.
+
+    Returns:
+        The mean score of each system, by its name.
+
+    Raises:
+        ValueError: If there are fewer than two systems, no scores, or different numbers of them, or
+            an option is out of range.
+    """
+    require(test in TESTS, "test", test, f"one of {tuple(TESTS)}")
+    require(len(scores) >= 2, "systems", list(scores), "two or more")
+    arrays = {name: np.array(values, "float64") for name, values in scores.items()}
+    first = next(iter(arrays.values()))
+    size, count = len(first), SAMPLES[test] if samples is None else samples
+    for name, values in arrays.items():
+        require(len(values) == size > 0, name, f"{len(values)} scores", f"{size}, 1 or more")
+    require_whole("samples", count, 1)
+    swaps = test == "randomization"
+    random, rows = np.random.default_rng(SEED), []  # means of the scores, and of the differences
+    values_SN = np.stack([*arrays.values(), *(x - first for x in arrays.values())])
+    for _ in range(count):
+        if swaps:
+            rows.append((values_SN * random.choice([-1, 1], size)).mean(axis=1))
+        else:
+            rows.append(values_SN[:, random.integers(size, size=size)].mean(axis=1))
+    means_CS, results = np.array(rows), {}
+    signature = f"test:{TESTS[test]}|samples:{count}|seed:{SEED}"
+    for i, (name, values) in enumerate(arrays.items()):
+        interval = p_value = None
+        if not swaps:
+            interval = float(np.diff(np.quantile(means_CS[:, i], [0.025, 0.975]))[0]) / 2
+        if i > 0:
+            difference = (values - first).mean()
+            # Under the null hypothesis, the differences have the mean 0.
+            others = means_CS[:, len(arrays) + i] - (0 if swaps else difference)
+            extreme = (np.abs(others) >= abs(difference)).sum()
+            p_value = float(extreme + 1) / (count + 1)
+        results[name] = Compared(float(values.mean()), interval, p_value, signature)
+    return results
 
 
 def intervals(

@@ -20,10 +20,13 @@ from keras_transformer.hub.sentence_transformers import with_activation
 from keras_transformer.hub.tensors import PLAIN, WEIGHTS, Checkpoint
 from keras_transformer.layers.blocks import in_blocks
 from keras_transformer.models.quantized import assign_matrices
+from keras_transformer.system.extras import missing
 from keras_transformer.system.files import read_json, write_json
 from keras_transformer.system.memory import return_memory
 from keras_transformer.weights.sizes import check_sizes, sized_by
 from keras_transformer.weights.weight_files import save_weights, weights_of
+
+SMALL = ["*.json", "*.model", "vocab.txt", "merges.txt"]  # patterns of a config and a tokenizer
 
 
 def family_of(config: Mapping[str, Any], where: str | os.PathLike) -> Family:
@@ -63,11 +66,28 @@ def read_model(
         ValueError: As in `read_config`, or if a file is broken, or a weight is missing,
             unexpected, of another shape, not of floats, NaN or infinite; names it.
     """
-    folder = Path(folder)
-    theirs, family = read_config(folder)
+    return model_of(*read_config(folder), Path(folder, CONFIG), dtype, blocks)
+
+
+def model_of(
+    theirs: Mapping[str, Any],
+    family: Family,
+    path: Path,
+    dtype: Any = None,
+    blocks: str | None = None,
+) -> keras.Model:
+    """Read the model of a family from the weights beside its settings; see `read_model`.
+
+    Args:
+        theirs: The settings, such as a `config.json`.
+        family: The family.
+        path: File of the settings.
+        dtype, blocks: See `read_model`.
+    """
+    folder = path.parent
     checkpoint = Checkpoint(folder, family.prefix, family.endings, family.part)
     names = _without_copies(family, checkpoint)
-    with _naming(folder / CONFIG, family.in_their_words):
+    with _naming(path, family.in_their_words):
         config = family.read(theirs, names)
         count, numbers = len(names), checkpoint.size // 2  # each number has two bytes or more
         check_sizes(config, count, numbers)
@@ -75,13 +95,13 @@ def read_model(
     names, read = _renamed(family, rules, checkpoint, names)
     _check_names(family, rules, names, folder)
     with (
-        _naming(folder / CONFIG, family.in_their_words),
+        _naming(path, family.in_their_words),
         sized_by(config, count, numbers),
         in_blocks(blocks),
     ):
         model = family.model(config, dtype=dtype)
     model.quantization = blocks
-    _assign(model, rules, read, folder)
+    _assign(model, rules, read, path)
     return_memory()
     return model
 
@@ -159,14 +179,15 @@ def _check_names(family, rules, names, where):
         )
 
 
-def _assign(model, rules, read, where):
+def _assign(model, rules, read, settings):
     by_path = {rule.ours: rule for rule in rules}
 
     def value_of(path, shape):
         try:
             return by_path[path].take(read, shape)
         except ValueError as error:
-            raise ValueError(f"the weights in {where} do not fit {CONFIG}: {error}") from error
+            where, name = settings.parent, settings.name
+            raise ValueError(f"the weights in {where} do not fit {name}: {error}") from error
 
     assign_matrices(model, value_of)
 
@@ -315,3 +336,40 @@ def _difference(kind, config):
 def _some(names, limit=5):
     rest = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + rest
+
+
+def fetched(name: str, patterns: list[str]) -> Path:
+    """Download the files of a model on the hub that match `patterns`; return their folder.
+
+    Raises:
+        ConnectionError: If the model is not in the cache and the hub cannot be reached.
+        FileNotFoundError: If there is no such model.
+        ImportError: If `huggingface_hub` is not installed.
+        PermissionError: If the model requires a login.
+    """
+    try:
+        import huggingface_hub
+        from huggingface_hub import errors
+    except ImportError as error:
+        raise missing(f"there is no folder {name}, and fetching a model", "pretrained") from error
+    try:
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=patterns))
+    except errors.GatedRepoError as error:
+        raise PermissionError(f"the model {name} requires a login: {error}") from error
+    except (errors.HFValidationError, errors.RepositoryNotFoundError) as error:
+        raise FileNotFoundError(f"there is no folder {name} and no model of that name") from error
+    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
+        raise ConnectionError(
+            f"there is no folder {name}; a model of that name is not in the cache of "
+            f"huggingface_hub, and the hub cannot be reached: {error}"
+        ) from error
+
+
+def lent(folder: Path, name: str, file: str) -> Path:
+    """Return `folder` if it has a file, else the folder or the model on the hub of this name.
+
+    Some checkpoints lack the tokenizer, which is that of another model. Weights are not fetched.
+    """
+    if (folder / file).is_file():
+        return folder
+    return Path(name) if Path(name).is_dir() else fetched(name, SMALL)

@@ -22,6 +22,7 @@ WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLED = "pytorch_model.bin"
 PICKLED_INDEX = "pytorch_model.bin.index.json"
+LIGHTNING = "checkpoints/model.ckpt"  # of PyTorch Lightning, in which COMET is published
 FLOATS = ("F64", "F32", "F16", "BF16")  # names in safetensors
 PLAIN = (
     "load it with `transformers`, call `model.dequantize()` and save the result, or use the "
@@ -32,9 +33,10 @@ PLAIN = (
 class Checkpoint:
     """The tensors of a folder by name, each read on demand.
 
-    They are read from the first of these that exists: `model.safetensors`; the shards that
-    `model.safetensors.index.json` lists; `pytorch_model.bin` or its shards, which PyTorch reads
-    without running code in them; `model.gguf`, whose tensors are dequantized.
+    They are read from the first of these that exists: `checkpoints/model.ckpt` of PyTorch
+    Lightning; `model.safetensors`; the shards that `model.safetensors.index.json` lists;
+    `pytorch_model.bin` or its shards; `model.gguf`, whose tensors are dequantized. PyTorch reads
+    its pickles without running code in them.
 
     Args:
         folder: Folder with one of these.
@@ -62,7 +64,9 @@ class Checkpoint:
     ):
         self.folder, self.size = Path(folder), 0
         self._readers: dict[str, Callable[[], np.ndarray]] = {}
-        if (self.folder / WEIGHTS).is_file():
+        if (self.folder / LIGHTNING).is_file():
+            self._open_pickled(self.folder / LIGHTNING, "state_dict")
+        elif (self.folder / WEIGHTS).is_file():
             self._open(self.folder / WEIGHTS)
         elif (self.folder / INDEX).is_file():
             self._open_shards(INDEX, self._open)
@@ -153,8 +157,8 @@ class Checkpoint:
         for name in readers:
             self._readers[name] = functools.partial(read, name)
 
-    def _open_pickled(self, path):
-        """Make the tensors of a `pytorch_model.bin` readable; return their names."""
+    def _open_pickled(self, path, entry=None):
+        """Make the tensors of a pickle, or of one of its entries, readable; return their names."""
         refuse_pointer(path)
         self.size += path.stat().st_size
         try:
@@ -170,6 +174,8 @@ class Checkpoint:
             tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
         except Exception as error:  # a broken or malicious file raises errors of any class
             raise ValueError(f"{path} cannot be read: {error}") from error
+        if entry is not None and isinstance(tensors, dict):
+            tensors = tensors.get(entry)
         if not isinstance(tensors, dict):
             kind = type(tensors).__name__
             raise ValueError(f"{path} must hold a dict of tensors, got a {kind}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
@@ -139,6 +140,19 @@ class Encoder(EncoderSpecMixin, Stack):
         positions: Any = None,
         training: bool = False,
     ) -> Any:
+        for state in self.states(x, attention_mask, positions, training):
+            x = state
+        return self.norm(x) if self.norm else x
+
+    def states(
+        self,
+        x: Any,
+        attention_mask: Any = None,
+        positions: Any = None,
+        training: bool = False,
+    ) -> Iterator[Any]:
+        """Yield x, then the output (B, T, D) of each block; the arguments are those of `call`."""
+        yield x
         # All None in the paper's model.
         biases_and_rotations = self._biases_and_rotations(x, positions)
         for block, bias, rotation in zip(self.blocks, *biases_and_rotations, strict=True):
@@ -148,7 +162,7 @@ class Encoder(EncoderSpecMixin, Stack):
             else:
                 output = block(x, training=training, **options)
             x = self._dropped(x, output) if training else output
-        return self.norm(x) if self.norm else x
+            yield x
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "shared": self.shared}

@@ -16,6 +16,7 @@ from keras_transformer.models.gemma import Gemma, GemmaConfig
 from keras_transformer.models.gpt import GPT, GPTConfig
 from keras_transformer.models.llama import LLaMA, LLaMAConfig
 from keras_transformer.models.lora import enable_lora, merged
+from keras_transformer.models.metric_model import MetricConfig, MetricModel
 from keras_transformer.models.model_ensemble import Ensemble
 from keras_transformer.models.prompted import Prompted
 from keras_transformer.models.quantized import narrowed, widened
@@ -49,6 +50,8 @@ __all__ = [
     "GemmaConfig",
     "LLaMA",
     "LLaMAConfig",
+    "MetricConfig",
+    "MetricModel",
     "Prompted",
     "RewardConfig",
     "RewardModel",

@@ -153,6 +153,7 @@ class EncoderOnly(VocabularyModel):
         self.config = config
         self.embedding = embedding
         self.encoder = encoder
+        self.embed = embed
         self.encode = encode
         # Hidden from Keras: as a tracked layer it would change the paths of saved weights.
         self._transform: Any = functools.partial(head.transform) if is_masked_lm else None

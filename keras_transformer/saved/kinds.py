@@ -77,6 +77,7 @@ KINDS = (
         '"A text" -o sound.wav',
     ),
     Kind("reward model", "Rewarder", None, "reward"),
+    Kind("learned metric", "LearnedMetric", None, "metric"),
     Kind(
         "image classifier",
         "ImageClassifier",

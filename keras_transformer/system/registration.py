@@ -45,6 +45,7 @@ SERIALIZABLE = {  # by module: its classes with `keras.saving.register_keras_ser
     "models.gemma": ("Gemma",),
     "models.gpt": ("GPT",),
     "models.llama": ("LLaMA",),
+    "models.metric_model": ("MetricModel",),
     "models.reward": ("RewardModel",),
     "models.speech_to_text": ("Speech",),
     "models.t5": ("T5", "T5Encoder"),

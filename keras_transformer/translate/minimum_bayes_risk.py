@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from sacrebleu.metrics import CHRF
 
 from keras_transformer.config import require, require_whole
+from keras_transformer.tasks.learned_metric import LearnedMetric
 from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.translate.translator import Translator
 
@@ -53,7 +56,7 @@ def translate_by_risk(
     *,
     source: str = "nbest",
     seed: int = 0,
-    utility: Callable[[str, str], float] = chrf,
+    utility: Callable[[str, str], float] | LearnedMetric = chrf,
     **options: Any,
 ) -> list[str]:
     """Translate by minimum Bayes risk (Kumar and Byrne 2004; Eikema and Aziz 2020, section 6).
@@ -71,7 +74,8 @@ def translate_by_risk(
         source: Source of the candidates: "nbest", a beam search with `count` beams; or "samples",
             `count` samples from the model's distribution.
         seed: Seed of the first sample of each text; sample i has the seed `seed + i`.
-        utility: See `most_agreed`.
+        utility: See `most_agreed`; or a learned metric that reads references, such as COMET, which
+            encodes each candidate once.
         options: Further options of `Translator.nbest` or `Translator.sample`.
 
     Returns:
@@ -82,6 +86,9 @@ def translate_by_risk(
     """
     require_whole("count", count, 1)
     require(source in SOURCES, "source", source, f"one of {SOURCES}")
+    if isinstance(utility, LearnedMetric):
+        reads = "reference" in utility.config.segments
+        require(reads, "utility", "a metric without reference", "one that compares with references")
     texts = checked_texts(texts)
     if source == "nbest":
         lists = translator.nbest(texts, beam_size=count, num_hypotheses=count, **options)
@@ -89,4 +96,24 @@ def translate_by_risk(
     else:
         drawn = [translator.sample(texts, seed=seed + i, **options) for i in range(count)]
         candidates = [list(row) for row in zip(*drawn, strict=True)]
+    if isinstance(utility, LearnedMetric):
+        return _agreed_by(utility, texts, candidates)
     return [most_agreed(row, utility)[0] for row in candidates]
+
+
+def _agreed_by(metric, texts, lists):
+    """Return the candidate of each list with the best mean score against all candidates of it."""
+    lists = [Counter(row) for row in lists]
+    triples = [
+        (text, candidate, other)
+        for text, counts in zip(texts, lists, strict=True)
+        for candidate, other in itertools.product(counts, repeat=2)
+    ]
+    columns = zip(*triples, strict=True) if triples else [[], [], []]
+    scores, best = metric.sign * metric.score(*map(list, columns)), []
+    for counts in lists:
+        size = len(counts)
+        scores_CC, scores = scores[: size**2].reshape(size, size), scores[size**2 :]
+        means_C = scores_CC @ np.array([*counts.values()]) / counts.total()
+        best.append([*counts][int(means_C.argmax())])
+    return best

@@ -22,12 +22,13 @@ from keras_transformer.running.attention_weights import (
     coverage,
 )
 from keras_transformer.running.inputs import encoded_pairs, same_number
+from keras_transformer.tasks.learned_metric import LearnedMetric
 from keras_transformer.text.languages import short_code
 from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.translate.engines.engine import Hypothesis
 from keras_transformer.translate.translator import Translator
 
-FEATURES = ("forward", "reverse", "language_model", "coverage", "length")
+FEATURES = ("forward", "reverse", "language_model", "metric", "coverage", "length")
 # Values that tuning tries for a weight; of equally good values, the first is taken.
 GRID = (0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1, 1.5, 2, 3, -0.1, -0.2, -0.5, -1)
 
@@ -43,6 +44,8 @@ class Reranker:
     - `forward`: log p(y|x) of the translator; its weight is 1 if none is given;
     - `reverse`: log p(x|y) of a translator with the languages swapped;
     - `language_model`: log p(y), with a line break before and after y;
+    - `metric`: the score of y by a learned metric that needs no reference (Fernandes et al. 2022),
+      negative if lower scores are better;
     - `coverage`: sum_i log min(sum_j p_ij, 1), with the translator's attention p of target token j
       to source token i (see `running.attention_weights`);
     - `length`: the number of the translator's target tokens, EOS included.
@@ -61,6 +64,7 @@ class Reranker:
             this feature. Its tokenizer may differ.
         language_model: Language model of the target language, for the weight `language_model`;
             None: without this feature. Its tokenizer may differ.
+        metric: Metric for the weight `metric`; None: without this feature.
 
     Raises:
         ValueError: If only `forward` or no feature has a weight, a weight is no finite number or
@@ -72,6 +76,7 @@ class Reranker:
     weights: Mapping[str, float]
     reverse: Translator | None = None
     language_model: CausalLM | None = None
+    metric: LearnedMetric | None = None
 
     def __post_init__(self) -> None:
         accepted = f"some of {FEATURES[1:]} with their numbers"
@@ -83,10 +88,15 @@ class Reranker:
             accepted = "a finite number"
             require(is_real and math.isfinite(value), f"the weight of {name}", value, accepted)
         object.__setattr__(self, "weights", {"forward": 1.0, **self.weights})
-        for name, model in dict(reverse=self.reverse, language_model=self.language_model).items():
+        for name in ("reverse", "language_model", "metric"):
+            model = getattr(self, name)
             if (model is None) != (name not in self.weights):
                 problem = "no model" if model is None else "no weight"
                 raise ValueError(f"{name} must have a model and a weight, got {problem}")
+        if self.metric is not None:
+            accepted = "one that needs no reference"
+            needs = "a metric that needs references"
+            require(not self.metric.needs_reference, "metric", needs, accepted)
         if self.reverse is not None:
             there, back = _languages(self.translator), _languages(self.reverse)[::-1]
             pairs = zip(there, back, strict=True)
@@ -110,13 +120,15 @@ class Reranker:
         """
         sources, targets = checked_texts(sources, "sources"), checked_texts(targets, "targets")
         same_number(sources, targets)
-        batch = dict(tokens_per_batch=tokens_per_batch)
+        batch: dict[str, Any] = dict(tokens_per_batch=tokens_per_batch)
         values: dict[str, Any] = {"forward": self.translator.score(sources, targets, **batch)}
         if self.reverse is not None:
             values["reverse"] = self.reverse.score(targets, sources, **batch)
         if self.language_model is not None:
             lines = [f"\n{text}\n" for text in targets]
             values["language_model"] = self.language_model.score(lines, **batch)
+        if self.metric is not None:
+            values["metric"] = self.metric.sign * self.metric.score(sources, targets, **batch)
         if "coverage" in self.weights:
             values["coverage"] = _coverages(self.translator, sources, targets, tokens_per_batch)
         if "length" in self.weights:

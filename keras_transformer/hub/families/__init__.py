@@ -16,6 +16,7 @@ from keras_transformer.hub.families import (
     gpt_map,
     hunyuan_map,
     llama_map,
+    metric_map,
     mixture_map,
     mpnet_map,
     phi_map,
@@ -53,6 +54,8 @@ FAMILIES: dict[str, Family] = {
 
 # Families of checkpoints whose model class is not the usual one of their `model_type`. The keys are
 # pairs of a `model_type` and a class name of `transformers`, the first one in `architectures`.
-VARIANTS: dict[tuple[str, str], Family] = bart_classifier_map.VARIANTS | t5_encoder_map.VARIANTS
+VARIANTS: dict[tuple[str, str], Family] = (
+    bart_classifier_map.VARIANTS | t5_encoder_map.VARIANTS | metric_map.VARIANTS
+)
 
 __all__ = ["FAMILIES", "VARIANTS", "Family", "Rule"]
