@@ -51,6 +51,7 @@ _SPACED_TABLE = table(("add_prefix_space",))
 _ALBERT_TABLE = table(("add_prefix_space", "do_lower_case", "keep_accents"))
 _DEBERTA_TABLE = table(("add_prefix_space", "do_lower_case"), {"split_by_punct": (False, None)})
 _LLAMA_TABLE = table(("add_prefix_space", "legacy"))
+_T5_TABLE = table(harmless=("extra_ids", "legacy", "add_prefix_space"))
 # For classes with this table, tokenizer_config.json sets only special tokens, as in `transformers`.
 _PLAIN_TABLE = table()
 
@@ -258,5 +259,6 @@ CLASSES = (
         "EsmTokenizer": (None, _PLAIN_TABLE),
         "GemmaTokenizer": (None, _PLAIN_TABLE),
         "LlamaTokenizer": (_llama, _LLAMA_TABLE),
+        "T5Tokenizer": (None, _T5_TABLE),
     }
 )

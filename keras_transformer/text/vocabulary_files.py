@@ -13,7 +13,7 @@ from keras_transformer.text.pieces import fields_of
 from keras_transformer.text.text_tokenizer_training import library
 
 WORDS, MERGES, LINES = "vocab.json", "merges.txt", "vocab.txt"
-PIECES, DEBERTA_PIECES = "sentencepiece.bpe.model", "spm.model"
+PIECES, DEBERTA_PIECES, T5_PIECES = "sentencepiece.bpe.model", "spm.model", "spiece.model"
 # Model types whose byte-pair tokenizers put texts between <s> and </s>.
 FRAMED = ("bart", "data2vec-text", "roberta", "xlm-roberta")
 # Special tokens of an MPNet: WordPieces like BERT's, but the special tokens of RoBERTa.
@@ -25,7 +25,7 @@ KINDS = {
     "BartTokenizer": "bart", "BertTokenizer": "bert", "CamembertTokenizer": "camembert",
     "DebertaV2Tokenizer": "deberta-v2", "DistilBertTokenizer": "bert",
     "ElectraTokenizer": "bert", "EsmTokenizer": "esm", "GPT2Tokenizer": "gpt2",
-    "MPNetTokenizer": "mpnet", "RobertaTokenizer": "roberta", "WhisperTokenizer": "whisper",
+    "MPNetTokenizer": "mpnet", "RobertaTokenizer": "roberta", "T5Tokenizer": "mt5", "WhisperTokenizer": "whisper",
     "XLMRobertaTokenizer": "xlm-roberta",
 }  # fmt: skip
 MOST_GAPS = 100_000  # maximum number of ids without a piece
@@ -37,7 +37,7 @@ def read_vocabulary(folder: Path, name: str | None, kind: str | None) -> tuple[b
 
     Args:
         folder: Folder with `vocab.json` and `merges.txt`; `vocab.txt`; `sentencepiece.bpe.model`
-            of an XLM-RoBERTa or a CamemBERT; or `spm.model` of a DeBERTa.
+            of an XLM-RoBERTa or a CamemBERT; `spm.model` of a DeBERTa; or `spiece.model` of an mT5.
         name: The class of the tokenizer in `transformers`, which determines the splitting of texts
             and the special tokens. None: `kind` determines them.
         kind: The `model_type` of the model; used if `name` is None. None: as for GPT-2 if there is
@@ -64,7 +64,7 @@ def read_vocabulary(folder: Path, name: str | None, kind: str | None) -> tuple[b
         raise FileNotFoundError(
             f"{folder} holds no tokenizer: there is neither tokenizer.json, nor vocab.json with "
             "merges.txt, nor vocab.txt, nor sentencepiece.bpe.model of an XLM-RoBERTa or a "
-            "CamemBERT, nor spm.model of a DeBERTa"
+            "CamemBERT, nor spm.model of a DeBERTa, nor spiece.model of an mT5"
         )
     tokenizer, usual, framed = parts
     ids = tokenizer.get_vocab().values()
@@ -86,6 +86,8 @@ def _from_files(library, folder, kind):
         return made, "XLMRobertaTokenizer", True
     if kind == "deberta-v2" and (folder / DEBERTA_PIECES).is_file():
         return _deberta_pieces(library, folder / DEBERTA_PIECES), "DebertaV2Tokenizer", True
+    if kind == "mt5" and (folder / T5_PIECES).is_file():
+        return _t5_pieces(library, folder / T5_PIECES), "T5Tokenizer", True
     if not (folder / LINES).is_file():
         return None
     if kind == "esm":
@@ -161,6 +163,18 @@ def _deberta_pieces(library, path):
     tokenizer = _sentence_pieces(library, path, pieces, names.index("[UNK]"))
     tokenizer.add_special_tokens(["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"])
     return _framed(library, tokenizer, "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1")
+
+
+def _t5_pieces(library, path):
+    """Make mT5's tokenizer: a SentencePiece model, with </s> after each text."""
+    pieces = _scored_pieces(path)
+    tokenizer = _sentence_pieces(library, path, pieces, [x for x, _ in pieces].index("<unk>"))
+    tokenizer.add_special_tokens(["<pad>", "</s>", "<unk>"])
+    ends = [("</s>", tokenizer.token_to_id("</s>"))]
+    tokenizer.post_processor = library.processors.TemplateProcessing(
+        single="$A </s>", pair="$A </s> $B </s>", special_tokens=ends
+    )
+    return tokenizer
 
 
 def _scored_pieces(path):

@@ -54,6 +54,22 @@ def test_byte_pairs_that_are_framed(tmp_path):
     assert ids == theirs.encode("a cab", "a mask")
 
 
+def test_pieces_of_an_mt5(tmp_path):
+    lines = ["the old man loves the dog", "Größe 12½ 犬", "don't", "a cab, a mask", "café"] * 4
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_prefix=str(tmp_path / "spiece"), vocab_size=50,
+        pad_id=0, eos_id=1, unk_id=2, bos_id=-1, minloglevel=2, hard_vocab_limit=False,
+    )  # fmt: skip
+    kind(tmp_path, "mt5")
+    options = {"tokenizer_class": "T5Tokenizer", "extra_ids": 0}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
+    ours = TextTokenizer.read(tmp_path)
+    theirs = transformers.T5Tokenizer.from_pretrained(tmp_path)
+    texts = [*(x for x in TEXTS if "<mask>" not in x), "source: the dog candidate: der Hund"]
+    assert encode(ours, texts) == [theirs.encode(text) for text in texts]
+    assert ours.vocab_size == len(theirs)
+
+
 @pytest.mark.parametrize("family", ["xlm-roberta", "camembert"])
 def test_sentence_pieces(family, tmp_path):
     lines = ["the old man loves the dog", "Größe 12½ 犬", "don't", "a cab, a mask", "café"] * 4

@@ -103,11 +103,15 @@ def _comet_rules(config: MetricConfig) -> list[Rule]:
     return rules
 
 
+def _refuse(config: MetricConfig) -> dict[str, Any]:
+    raise ValueError("a learned metric is not written as a checkpoint")
+
+
 COMET = Family(
     MetricModel,
     _of_comet,
     _comet_rules,
-    config_file=lambda config: {},
+    config_file=_refuse,
     aliases={},
     unused=(*BERTS["xlm-roberta"].unused, "dropout_mask", "dropout_fill"),
     part=(
@@ -152,7 +156,7 @@ VARIANTS = {
         MetricModel,
         _of_metricx,
         _metricx_rules,
-        config_file=lambda config: {},
+        config_file=_refuse,
         aliases={x: y for x, y in _MT5.aliases.items() if x != "lm_head.weight"},
         unused=_MT5.unused,
         fields={**_MT5.fields, "tie_word_embeddings": exactly(False)},
