@@ -24,6 +24,7 @@ TASKS = {
     "embed": "text_embedding",
     "fill": "masked_language_model",
     "generate": "language_model",
+    "metric": "metric_training",
     "parse": "parsing",
     "preferences": "preference_tuning",
     "protein": "protein",

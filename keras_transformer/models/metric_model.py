@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import keras
 from keras import ops
@@ -141,6 +141,20 @@ class MetricModel(ConfiguredModel):
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.config, self._policy = config, policy
         self.base, self.vector, self.estimate = base, vector, estimate
+
+    @classmethod
+    def on(cls, model: EncoderOnly, config: MetricConfig, dtype: Any = None) -> Self:
+        """Return a metric on the weights of a trained encoder, with a random feed-forward network.
+
+        Args:
+            model: The encoder, whose config is that in `config.base`, with the head "hidden".
+            config: The metric's config.
+            dtype: Keras dtype policy; None: the global one.
+        """
+        metric = cls(config, dtype=dtype)
+        for weight, trained in zip(metric.base.weights, model.weights, strict=True):
+            weight.assign(trained)
+        return metric
 
 
 class Mixture(Layer):

@@ -103,6 +103,8 @@ class LearnedMetric(EncoderTask):
         for name, some in texts.items():
             require(len(some) == count, f"the number of {name}s", len(some), f"{count}")
         texts = {name: texts[name] for name in known}
+        if not count:
+            return np.zeros(0, "float32")
         if self.config.joined:
             rows = self._joined(texts)
             scores = np.reshape(self._each(rows, tokens_per_batch), (-1, count))
@@ -153,8 +155,6 @@ class LearnedMetric(EncoderTask):
         """Return the scores (n,) of texts that are encoded alone."""
         distinct = dict.fromkeys(itertools.chain.from_iterable(texts.values()))
         places = {text: i for i, text in enumerate(distinct)}
-        if not places:
-            return np.zeros(0, "float32")
         vectors = np.stack(self._run(self._ids(list(places)), tokens_per_batch))
         indices = {name: np.array([places[x] for x in rows]) for name, rows in texts.items()}
         scores = np.zeros(len(indices["translation"]), "float32")

@@ -25,8 +25,8 @@ KINDS = {
     "BartTokenizer": "bart", "BertTokenizer": "bert", "CamembertTokenizer": "camembert",
     "DebertaV2Tokenizer": "deberta-v2", "DistilBertTokenizer": "bert",
     "ElectraTokenizer": "bert", "EsmTokenizer": "esm", "GPT2Tokenizer": "gpt2",
-    "MPNetTokenizer": "mpnet", "RobertaTokenizer": "roberta", "T5Tokenizer": "mt5", "WhisperTokenizer": "whisper",
-    "XLMRobertaTokenizer": "xlm-roberta",
+    "MPNetTokenizer": "mpnet", "RobertaTokenizer": "roberta", "T5Tokenizer": "mt5",
+    "WhisperTokenizer": "whisper", "XLMRobertaTokenizer": "xlm-roberta",
 }  # fmt: skip
 MOST_GAPS = 100_000  # maximum number of ids without a piece
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # these replace the first three SentencePiece pieces

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.translate.translator import Translator
+from tests.tasks.small_metric import small_metric
 
 module = importlib.import_module("keras_transformer.cli.clean")  # not the function
 
@@ -233,3 +234,22 @@ def test_nothing_left(run, failure, tmp_path):
     message = failure(run("clean", "-i", noisy, "-o", tmp_path / "out.tsv", status=2))
     assert "no pair is left" in message and "1 identical" in message
     assert not (tmp_path / "out.tsv").exists()
+
+
+def test_pairs_below_a_limit_of_a_metric(run, failure, tmp_path):
+    metric = small_metric("kiwi")
+    metric.save(tmp_path / "kiwi")
+    pairs = [("the dog", "der Hund"), ("two cats", "zwei Katzen"), ("a cat sleeps", "den Hund")]
+    scores = metric.score(*map(list, zip(*pairs, strict=True))).tolist()
+    limit = (min(scores) + sorted(scores)[1]) / 2
+    noisy = write(tmp_path / "in.tsv", [*pairs, ("same", "same")])
+    options = ["-i", noisy, "-o", tmp_path / "out.tsv", "--metric", tmp_path / "kiwi"]
+    told = run("clean", *options, "--metric-limit", limit).stderr
+    assert "dropped 1 identical, 1 metric" in told or "dropped 1 metric, 1 identical" in told
+    assert rows(tmp_path / "out.tsv") == [
+        x for x, y in zip(pairs, scores, strict=True) if y > limit
+    ]
+    assert "--metric and --metric-limit go together" in failure(run("clean", *options, status=2))
+    small_metric("regression").save(tmp_path / "comet")
+    options[-1:] = [tmp_path / "comet", "--metric-limit", 1]
+    assert "references must be given" in failure(run("clean", *options, status=2))

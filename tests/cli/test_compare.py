@@ -5,6 +5,8 @@ import re
 import pytest
 import sacrebleu
 
+from tests.tasks.small_metric import small_metric
+
 pytestmark = pytest.mark.once("texts: no tensor is read")
 
 
@@ -25,6 +27,23 @@ def test_two_files(run, failure, tmp_path):
     assert "systems must be different files" in failure(run(*same, status=2))
     files["two"].write_text("x\n")
     assert "must be 30 texts" in failure(run(*arguments, status=2))
+
+
+def test_scores_of_a_learned_metric(run, failure, tmp_path):
+    small_metric("regression").save(tmp_path / "comet")
+    texts = dict(source=["the dog", "two cats"] * 5, reference=["der Hund", "zwei Katzen"] * 5)
+    texts |= dict(one=["sie", "sie"] * 5, two=texts["reference"])
+    files = {name: tmp_path / name for name in texts}
+    for name, file in files.items():
+        file.write_text("\n".join(texts[name]) + "\n")
+    arguments = "compare", files["one"], files["two"], "--reference", files["reference"]
+    arguments += "--metric", tmp_path / "comet"
+    first, second, *_, signature = run(*arguments, "--source", files["source"]).stdout.splitlines()
+    rows = [texts[name] for name in ("source", "one", "reference")]
+    assert f"  comet {small_metric('regression').score(*rows).mean():.4f} ± " in first
+    assert re.search(r"  comet -?[\d.]+ ± [\d.]+ \(p = [\d.]+\)", second)
+    assert signature.endswith("test:bs|samples:1000|seed:12345")
+    assert "--metric and --source go together" in failure(run(*arguments, status=2))
 
 
 def test_chinese_is_found_by_its_script(run, failure, tmp_path):

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.tasks.small_metric import small_metric
+
 
 def test_evaluates_files_and_keeps_other_entries(run, translator, folder, tmp_path):
     (folder / "metrics.json").write_text('{"other": {"bleu": 1.5}}')
@@ -29,6 +31,18 @@ def test_evaluates_files_and_keeps_other_entries(run, translator, folder, tmp_pa
     assert "case:lc" in metrics["mine"]["bleu_signature"]
     shown = run("info", folder).stdout
     assert "1.50" in shown and "exact_match" in shown
+
+
+@pytest.mark.once("the metric has its own tests")
+def test_a_learned_metric_is_added(run, folder, tmp_path):
+    small_metric("kiwi").save(tmp_path / "kiwi")
+    (tmp_path / "dev.tsv").write_text("one two\tthree\n")
+    files = ["--source", tmp_path / "dev.tsv", "--max-extra-length", 4]
+    printed = run("evaluate", folder, *files, "--metric", tmp_path / "kiwi").stdout
+    metrics = json.loads((folder / "metrics.json").read_text())["dev"]
+    translation = run("translate", folder, "one two", "--max-extra-length", 4).stdout[:-1]
+    expected = small_metric("kiwi").score(["one two"], [translation])[0]
+    assert metrics["metric_kiwi"] == pytest.approx(expected, abs=1e-5) and "metric_kiwi" in printed
 
 
 def test_evaluates_a_known_corpus_as_papers_do(run, folder, tmp_path):

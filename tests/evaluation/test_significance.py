@@ -1,9 +1,12 @@
 """Paired tests: equal systems, clearly different ones, and sacreBLEU's own scores."""
 
+import math
+
+import numpy as np
 import pytest
 import sacrebleu
 
-from keras_transformer.evaluation.significance import TESTS, compare, intervals
+from keras_transformer.evaluation.significance import TESTS, compare, compare_scores, intervals
 
 pytestmark = pytest.mark.once("texts: no tensor is read")
 
@@ -57,3 +60,32 @@ def test_intervals_are_those_of_the_comparison():
     for texts, options in ((OTHER[1:], {}), ([], {}), (OTHER, {"samples": 0})):
         with pytest.raises(ValueError, match="must be"):
             intervals(texts, REFERENCES, **options)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_means_of_scores(test):
+    """With many texts, intervals and p-values are those of the normal distribution."""
+    random = np.random.default_rng(0)
+    one = random.normal(size=400)
+    two = one + random.normal(0.05, 0.5, size=400)
+    scores = compare_scores({"one": one, "two": two}, test=test)
+    difference = two - one
+    z = difference.mean() / difference.std() * 20
+    assert scores["two"].p_value == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), abs=0.04)
+    assert scores["one"].p_value is None and scores["one"].score == pytest.approx(one.mean())
+    interval = scores["one"].interval
+    if test == "bootstrap":
+        assert interval == pytest.approx(1.96 * one.std() / 20, rel=0.1)
+    else:
+        assert interval is None
+
+
+def test_bad_scores():
+    for scores, options, said in (
+        ({"one": [1.0]}, {}, "systems must be two or more"),
+        ({"one": [1.0], "two": []}, {}, "two must be 1, 1 or more, got '0 scores'"),
+        ({"one": [1.0], "two": [1.0]}, dict(test="t"), "test must be one of"),
+        ({"one": [1.0], "two": [1.0]}, dict(samples=0), "samples must be a whole number"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            compare_scores(scores, **options)

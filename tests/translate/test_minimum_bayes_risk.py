@@ -1,9 +1,13 @@
 """Minimum Bayes risk: the candidate that agrees most with the others."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 
 from keras_transformer.translate.minimum_bayes_risk import chrf, most_agreed, translate_by_risk
 from tests.small_translator import SHORT, TEXTS, made_tokenizer, make
+from tests.tasks.small_metric import small_metric
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +43,25 @@ def test_from_nbest_lists_and_samples(small):
     expected = [most_agreed(row)[0] for row in zip(*drawn, strict=True)]
     assert found == expected != drawn[0]
     assert translate_by_risk(small, [], 2) == []
+
+
+@pytest.mark.once("scores have their own tests")
+def test_a_learned_metric_compares_all_pairs():
+    metric = small_metric("regression")
+    lists = {"the dog": ["der Hund", "den Hund", "der Hund"], "two cats": ["zwei Katzen", "Katzen"]}
+
+    def sample(texts, seed):
+        return [lists[text][seed % len(lists[text])] for text in texts]
+
+    drawn = translate_by_risk(
+        SimpleNamespace(sample=sample), list(lists), 3, source="samples", utility=metric
+    )
+    for text, row in zip(drawn, lists, strict=True):
+        row, source = [lists[row][i % len(lists[row])] for i in range(3)], row
+        means = [metric.score([source] * 3, [x] * 3, row).mean() for x in row]
+        assert text == row[int(np.argmax(means))]
+    with pytest.raises(ValueError, match="utility must be one that compares with references"):
+        translate_by_risk(None, ["a"], 2, utility=small_metric("kiwi"))
 
 
 @pytest.mark.once("errors before any computation")

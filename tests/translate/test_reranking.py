@@ -15,6 +15,7 @@ from keras_transformer.translate.engines.engine import Hypothesis
 from keras_transformer.translate.reranking import Reranker, tune_weights
 from keras_transformer.translate.translator import Translator
 from tests.small_translator import SHORT, TEXTS, made_tokenizer, make
+from tests.tasks.small_metric import small_metric
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,20 @@ BACKWARD |= {("d", "t"): -1.0, ("e d", "t"): -2.0}
 def tables(**weights):
     reverse = of_tables(BACKWARD, languages=("de", "en")) if "reverse" in weights else None
     return Reranker(of_tables(FORWARD, LISTS), weights, reverse=reverse)
+
+
+@pytest.mark.once("scores have their own tests")
+def test_a_learned_metric_is_a_feature():
+    translator, metric = of_tables(FORWARD, LISTS), small_metric("kiwi")
+    reranker = Reranker(translator, {"metric": 2}, metric=metric)
+    row = reranker.rank(["s"], [LISTS["s"]])[0]
+    scores = dict(zip(LISTS["s"], metric.score(["s"] * 3, LISTS["s"]), strict=True))
+    for x in row:
+        assert x.score == pytest.approx(FORWARD["s", x.text] + 2 * scores[x.text])
+    with pytest.raises(ValueError, match="metric must be one that needs no reference"):
+        Reranker(translator, {"metric": 2}, metric=small_metric("regression"))
+    with pytest.raises(ValueError, match="metric must have a model and a weight, got no model"):
+        Reranker(translator, {"metric": 2})
 
 
 @pytest.mark.once("texts and NumPy: no tensor is read")
