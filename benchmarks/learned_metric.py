@@ -1,6 +1,6 @@
 """A small learned metric, trained from scratch: does it order systems as people would?
 
-    python -m benchmarks.learned_metric ROOM --data DATA [--sources 12000] [--epochs 4]
+    python -m benchmarks.learned_metric ROOM --data DATA [--sources 8000] [--epochs 3]
 
 Tatoeba has several German translations of many English sentences. One is the reference; another, a
 paraphrase, scores 1. Damaged references score less: with a share d of words replaced by words of
@@ -103,8 +103,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("room", type=Path)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--sources", type=int, default=12000)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--sources", type=int, default=8000)
     options = parser.parse_args()
     draw, room = random.Random(0), options.room
     rows = [

@@ -20,7 +20,7 @@ from keras_transformer.hub.ctranslate2_reader import Converted, is_converted
 from keras_transformer.hub.ctranslate2_tokenizer import text_tokenizer_of, tokenizer_of
 from keras_transformer.hub.families.label_fields import labels_of
 from keras_transformer.hub.families.metric_map import TOKENIZER
-from keras_transformer.hub.generation_config import generation_facts, left_out, search_of
+from keras_transformer.hub.generation_config import left_out, search_of, usual_languages
 from keras_transformer.hub.gguf.checkpoint import unpacked
 from keras_transformer.hub.gguf.container import is_gguf
 from keras_transformer.hub.hugging_face_checkpoint import fetched, lent
@@ -191,12 +191,8 @@ def _loaded(
         asked: Whether the caller named the prompt. If not, models that cannot use it ignore it.
     """
     precision = precision and usable_precision(precision)
-    if is_marian(source):
-        return _joined([(x, _of_marian(x, *pair, precision)) for x in read_models(source)])
-    if is_converted(source):
-        return _converted(Path(source), pair[0], pair[1], precision)
-    if (settings := _settings_of(source, HPARAMS)).is_file():
-        return _learned_metric(settings, source, precision)
+    if (model := _of_other_layout(source, pair, precision)) is not None:
+        return model
     config = _config_of(source)
     fields = read_json(config)
     kind: Any = fields.get("model_type") if isinstance(fields, dict) else None
@@ -212,7 +208,7 @@ def _loaded(
     if translates:
         fields, _ = hugging_face_checkpoint.read_config(folder)
         tokenizer = read_tokenizer(folder, fields)
-        usual = _usual_languages(folder, tokenizer)
+        usual = usual_languages(folder, tokenizer)
         chosen = pair[0] or usual[0], pair[1] or usual[1]
         tokenizer.between(*chosen)
         codes = getattr(tokenizer, "languages", {})
@@ -253,6 +249,16 @@ def _loaded(
         length, lowercase = read_scorer(folder)
         return TextScorer(model, lowercased(texts) if lowercase else texts, length)
     return PretrainedModel(model, texts)
+
+
+def _of_other_layout(source: Any, pair: tuple[Any, Any], precision: str | None) -> Any:
+    """Return a model of Marian, CTranslate2 or COMET; None if it is in Hugging Face's layout."""
+    if is_marian(source):
+        return _joined([(x, _of_marian(x, *pair, precision)) for x in read_models(source)])
+    if is_converted(source):
+        return _converted(Path(source), *pair, precision)
+    settings = _settings_of(source, HPARAMS)
+    return _learned_metric(settings, source, precision) if settings.is_file() else None
 
 
 def checkpoint_folder(source: str | os.PathLike) -> Path:
@@ -336,7 +342,7 @@ def _converted(
         hearing = hearing_of_converted(converted.facts, texts, converted.config)
         return Transcriber(_narrow(converted.model(dtype), precision, folder), texts, hearing)
     tokenizer = tokenizer_of(converted)
-    usual = _usual_languages(folder, tokenizer)
+    usual = usual_languages(folder, tokenizer)
     languages = source_language or usual[0], target_language or usual[1]
     tokenizer.between(*languages)
     return Translator(_narrow(converted.model(dtype), precision, folder), tokenizer, *languages)
@@ -377,25 +383,3 @@ def _joined(members: list[tuple[MarianModel, Translator]]) -> Translator:
 
 def _narrow(model: Any, precision: str | None, folder: Path) -> Any:
     return model if precision in FLOATS else in_precision(model, precision, folder)
-
-
-def _usual_languages(folder: Path, tokenizer: Any) -> tuple[str | None, str | None]:
-    """Return the source and target language that the folder names.
-
-    A language that it does not name, or that the tokenizer lacks, is None; but a single target
-    language is always chosen. A target begins with the token of its language, which may be in
-    `generation_config.json`.
-    """
-    forced = generation_facts(folder)[0].get("forced_bos_token_id")
-    codes = getattr(tokenizer, "languages", {})
-    code = next((code for code, i in codes.items() if i == forced), None)
-    path = folder / "tokenizer_config.json"
-    options = read_json(path) if path.is_file() else {}
-    options = options if isinstance(options, dict) else {}
-    source = options.get("source_lang") or options.get("src_lang")
-    target = code or options.get("target_lang") or options.get("tgt_lang")
-    sources, targets = tokenizer.source_languages, tokenizer.target_languages
-    return (
-        source if not sources or source in sources else None,
-        target if not targets or target in targets else targets[0] if len(targets) == 1 else None,
-    )

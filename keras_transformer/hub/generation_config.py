@@ -313,3 +313,25 @@ def _of_translator(facts, config, never, only, first, languages):
     elif forced != tuple(first):
         options |= dict(forced_first=forced)
     return options
+
+
+def usual_languages(folder: Path, tokenizer: Any) -> tuple[str | None, str | None]:
+    """Return the source and target language that the folder names.
+
+    A language that it does not name, or that the tokenizer lacks, is None; but a single target
+    language is always chosen. A target begins with the token of its language, which may be in
+    `generation_config.json`.
+    """
+    forced = generation_facts(folder)[0].get("forced_bos_token_id")
+    codes = getattr(tokenizer, "languages", {})
+    code = next((code for code, i in codes.items() if i == forced), None)
+    path = folder / "tokenizer_config.json"
+    options = read_json(path) if path.is_file() else {}
+    options = options if isinstance(options, dict) else {}
+    source = options.get("source_lang") or options.get("src_lang")
+    target = code or options.get("target_lang") or options.get("tgt_lang")
+    sources, targets = tokenizer.source_languages, tokenizer.target_languages
+    return (
+        source if not sources or source in sources else None,
+        target if not targets or target in targets else targets[0] if len(targets) == 1 else None,
+    )

@@ -16,6 +16,7 @@ from keras_transformer.data.text_files import read_lines
 from keras_transformer.models import BERT
 from keras_transformer.models.metric_model import SEGMENTS, MetricConfig, MetricModel
 from keras_transformer.tasks.learned_metric import LearnedMetric
+from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.training.fine_tuning import encoder_for, read_encoder
 from keras_transformer.training.task import TaskRun, task
 
@@ -48,8 +49,10 @@ def train(run: TaskRun, train_file: Path, test_file: Path) -> None:
     accepted = f"{tuple(texts)}, as in {train_file}"
     require([*test_texts] == [*texts], f"the texts in {test_file}", tuple(test_texts), accepted)
     lines = dict.fromkeys(text for rows in texts.values() for text in rows)
-    options = dict(lowercase=False, new=dict(num_types=1), read=_read_bert)
-    encoder, tokenizer = encoder_for(run, "hidden", lines, **options)  # type: ignore[arg-type]
+    new = dict(num_types=1)
+    encoder, tokenizer = encoder_for(
+        run, "hidden", lines, lowercase=False, new=new, read=_read_bert
+    )
     sizes = (4 * encoder.config.d_model, encoder.config.d_model)
     config = MetricConfig("BERT", encoder.config.to_dict(), tuple(texts), hidden_sizes=sizes)
     model = MetricModel.on(encoder, config, run.precision)
@@ -64,8 +67,8 @@ def train(run: TaskRun, train_file: Path, test_file: Path) -> None:
     run.fit(model, inputs, None, y=scores[:, None], batch_size=batch_size)
 
     run.save(metric)
-    rows = (test_texts.get(name) for name in ("source", "translation", "reference"))
-    pearson = float(np.corrcoef(metric.score(*rows), test_scores)[0, 1])  # type: ignore[arg-type]
+    sides = test_texts["source"], test_texts["translation"], test_texts.get("reference")
+    pearson = float(np.corrcoef(metric.score(*sides), test_scores)[0, 1])
     run.record({"pearson": pearson, "translations": len(test_scores)}, "test", model)
     print(f"correlation {pearson:.4f}; saved to {run.output}")
 
@@ -95,5 +98,5 @@ def read_scored(path: Path) -> tuple[dict[str, list[str]], np.ndarray]:
     return texts if count else {name: texts[name] for name in SEGMENTS[:2]}, scores
 
 
-def _read_bert(folder: Path):
+def _read_bert(folder: Path) -> tuple[BERT, TextTokenizer]:
     return read_encoder(folder, BERT, "BERT")

@@ -27,6 +27,7 @@ from keras_transformer.text.glossary import TERM_TAGS
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from tests.hub.marian.models import documented
 from tests.language.chats import chat_folder
+from tests.tasks.small_metric import HERE, small_metric
 
 from . import data_sets, senses
 from .shell import ROOT
@@ -109,6 +110,7 @@ def world(tmp_path_factory, tiny_transformer, pretrained_folder, whisper_folder)
     _gpt2(folder / "gpt2", text)
     chat_folder(folder / "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm", max_length=256)
     _bert(folder / "bert-base-uncased")
+    _learned_metrics(folder)
     _sentence_transformer(folder / "sentence-transformers/all-MiniLM-L6-v2")
     _bert(folder / "cross-encoder/ms-marco-MiniLM-L6-v2", "SequenceClassification", num_labels=1)
     return folder
@@ -173,6 +175,14 @@ def _corpora(folder, sides):
         sound.setnchannels(1), sound.setsampwidth(2), sound.setframerate(16000)
         noise = np.random.default_rng(0).integers(-9999, 9999, 2000)
         sound.writeframes(noise.astype("<i2").tobytes())
+
+
+def _learned_metrics(folder):
+    for part in ("regression", "encoder"):
+        shutil.copytree(HERE / part, folder / "Unbabel/wmt22-comet-da", dirs_exist_ok=True)
+    small_metric("kiwi").save(folder / "saved_models/kiwi")
+    row = "A dog sleeps.\tEin Hund schläft.\tEs schläft ein Hund.\t0.9\n"
+    (folder / "scored.tsv").write_text(row * 8, "utf-8")
 
 
 def _gpt2(folder, tokenizer):
