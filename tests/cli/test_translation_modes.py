@@ -32,6 +32,7 @@ def corpus(**options):
         (dict(mbr=2, rerank=2), "--rerank must be left out with --mbr, got 2"),
         (dict(mbr=2, beam_size=4), "--beam-size must be left out with --mbr, which names the numb"),
         (dict(rerank=2, num_hypotheses=4), "--num-hypotheses must be .* --rerank, which names"),
+        (dict(mbr_metric="m"), "--mbr-metric must be left out without --mbr, got 'm'"),
         (dict(rerank_weight=["a=1"]), "--rerank-weight must be left out without --rerank, got "),
         (SAMPLES | dict(length_penalty=1.0), "--length-penalty must be .* --mbr-source samples"),
         (SAMPLES | dict(glossary="a"), "--glossary must be left out with --mbr-source samples"),

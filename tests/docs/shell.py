@@ -40,7 +40,7 @@ _RUN = [x for name, value in _RUN.items() for x in ("--set", f"{name}={value}")]
 _STEPS = "--length 16 --steps 4 --steps-per-epoch 2 --warmup-steps 1".split()
 _PIECES = ["--vocab-size", "300", *_SIZES, *"--epochs 3 --warmup-steps 1".split()]
 _CLIPS = "--epochs 1 --batch-size 2 --d-model 8 --num-layers 1".split()
-TINY = {f"train --task {task}": _PIECES for task in ("classify", "tag", "answer")} | {
+TINY = {f"train --task {task}": _PIECES for task in ("classify", "tag", "answer", "metric")} | {
     "train --task embed": [*_PIECES, "--d-model", "64"],
     "train --task translate-lm": [*_PIECES, "--train-size", "64"],
     "keras-transformer train": _RUN,
