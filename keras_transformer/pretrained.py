@@ -191,9 +191,13 @@ def _loaded(
         asked: Whether the caller named the prompt. If not, models that cannot use it ignore it.
     """
     precision = precision and usable_precision(precision)
-    if (model := _of_other_layout(source, pair, precision)) is not None:
-        return model
+    if is_marian(source):
+        return _joined([(x, _of_marian(x, *pair, precision)) for x in read_models(source)])
+    if is_converted(source):
+        return _converted(Path(source), pair[0], pair[1], precision)
     config = _config_of(source)
+    if config.name == HPARAMS:
+        return _learned_metric(config, source, precision)
     fields = read_json(config)
     kind: Any = fields.get("model_type") if isinstance(fields, dict) else None
     family = hugging_face_checkpoint.family_of(fields if kind else {}, config)
@@ -240,6 +244,13 @@ def _loaded(
         return Transcriber(model, texts, hearing_of(folder, texts, model.config), search)
     if isinstance(model, DecoderOnly):
         return CausalLM(model, texts, template, search, prompt)
+    return _encoder(folder, model, texts)
+
+
+def _encoder(
+    folder: Path, model: Any, texts: TextTokenizer
+) -> TextEmbedder | TextScorer | PretrainedModel:
+    """Return the object for an encoder: that of sentence-transformers, or one to fine-tune."""
     if sentence_model := read_sentence_model(folder, model.config.d_model):
         pooling, embedding, lowercase = sentence_model
         return TextEmbedder(model, lowercased(texts) if lowercase else texts, pooling, embedding)
@@ -249,16 +260,6 @@ def _loaded(
         length, lowercase = read_scorer(folder)
         return TextScorer(model, lowercased(texts) if lowercase else texts, length)
     return PretrainedModel(model, texts)
-
-
-def _of_other_layout(source: Any, pair: tuple[Any, Any], precision: str | None) -> Any:
-    """Return a model of Marian, CTranslate2 or COMET; None if it is in Hugging Face's layout."""
-    if is_marian(source):
-        return _joined([(x, _of_marian(x, *pair, precision)) for x in read_models(source)])
-    if is_converted(source):
-        return _converted(Path(source), *pair, precision)
-    settings = _settings_of(source, HPARAMS)
-    return _learned_metric(settings, source, precision) if settings.is_file() else None
 
 
 def checkpoint_folder(source: str | os.PathLike) -> Path:
@@ -289,15 +290,13 @@ def _whole(source: str | os.PathLike, config: Path) -> Path:
 
 
 def _config_of(source: str | os.PathLike) -> Path:
-    if not (path := _settings_of(source, CONFIG)).is_file():
+    """Return the path of the settings: `config.json`, or `hparams.yaml` of a COMET."""
+    is_folder, names = Path(source).is_dir(), [CONFIG, HPARAMS]
+    folder = Path(source) if is_folder else fetched(os.fspath(source), names)
+    paths = [folder / name for name in reversed(names) if (folder / name).is_file()]
+    if not paths:
         raise FileNotFoundError(f"{source} is not a checkpoint: it has no {CONFIG}")
-    return path
-
-
-def _settings_of(source: str | os.PathLike, name: str) -> Path:
-    """Return the path of a file of settings, which may be missing; fetch it from the hub."""
-    known = Path(source).is_dir()
-    return (Path(source) if known else fetched(os.fspath(source), [CONFIG, HPARAMS])) / name
+    return paths[0]
 
 
 def _learned_metric(settings: Path, source: Any, precision: str | None) -> LearnedMetric:

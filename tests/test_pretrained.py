@@ -256,7 +256,7 @@ def test_a_name_of_the_hub(folder, monkeypatch):
     translator = load_pretrained("somebody/opus-mt-en-de")
     assert translator.translate(TEXTS) == load_pretrained(folder).translate(TEXTS)
     # First what the model is, then the rest of it; no pickle where there are safetensors.
-    assert [patterns for _, patterns in asked] == [["config.json"], FILES]
+    assert [patterns for _, patterns in asked] == [["config.json", "hparams.yaml"], FILES]
     assert {name for name, _ in asked} == {"somebody/opus-mt-en-de"}
 
 
