@@ -11,7 +11,15 @@ from tests.backends import cases
 
 numpy = ops.convert_to_numpy
 BASE = BERTConfig(
-    24, d_model=8, d_ff=8, num_layers=2, num_heads=2, max_length=8, num_types=1, head="hidden"
+    24,
+    d_model=8,
+    d_ff=8,
+    num_layers=2,
+    num_heads=2,
+    max_length=8,
+    num_types=1,
+    head="hidden",
+    dropout=0.0,
 ).to_dict()
 
 
@@ -37,7 +45,7 @@ def test_trained(rng, shares):
     before = [numpy(x) for x in model.trainable_weights]
     model.compile(keras.optimizers.Adam(0.03), "mse")
     losses = model.fit(inputs, scores, batch_size=6, epochs=20, verbose=0).history["loss"]
-    assert losses[-1] < 0.05 < losses[0]
+    assert losses[-1] < losses[0] / 3
     names = [x.path for x, y in zip(model.trainable_weights, before, strict=True)
              if np.array_equal(numpy(x), y)]  # fmt: skip
     assert [x for x in names if "mixture" in x or "score" in x or "hidden" in x] == []
