@@ -80,11 +80,20 @@ def functions(model: EncoderDecoder, max_length: int) -> dict[str, Callable]:
     return {"encode": encode.get_concrete_function(), "decode": traced}
 
 
-def write(model: EncoderDecoder, path: Path, max_length: int, quantization: str) -> None:
-    """Write the LiteRT file of a model; the arguments are those of `export.litert`."""
+def write(
+    model: EncoderDecoder, path: Path, signatures: dict[str, Callable], quantization: str
+) -> None:
+    """Write a LiteRT file.
+
+    Args:
+        model: The model.
+        path: The file.
+        signatures: The `functions` of the model.
+        quantization: See `export.litert`.
+    """
     module = tf.Module()
     module.weights = [weight.value for weight in model.weights]
-    module.functions = signatures = functions(model, max_length)
+    module.functions = signatures
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(module, folder, signatures)
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, [*signatures])
@@ -132,7 +141,8 @@ def main() -> None:
     except ValueError as error:
         print(error)
         sys.exit(BAD_INPUT)
-    write(model, Path(task["path"], "model.tflite"), task["max_length"], task["quantization"])
+    signatures = functions(model, task["max_length"])
+    write(model, Path(task["path"], "model.tflite"), signatures, task["quantization"])
 
 
 if __name__ == "__main__":
