@@ -147,8 +147,9 @@ class MultiHeadAttention(CachedAttentionMixin, LinearAttentionMixin):
             shared = ("rms", settings.epsilon, self.dtype_policy)
             self.query_norm = normalization(*shared, "query_norm")
             self.key_norm = normalization(*shared, "key_norm")
-            for norm in (self.query_norm, self.key_norm):
-                norm.build((None, None, None, self.head_dim))
+            heads = (self.num_heads, self.num_kv_heads) if settings.qk_norm == "whole" else (1, 1)
+            for norm, count in zip((self.query_norm, self.key_norm), heads, strict=True):
+                norm.build((None, count * self.head_dim))
 
     def _options(self, name, queries=0, others=1):
         """Return the arguments of a projection.
@@ -205,14 +206,16 @@ class MultiHeadAttention(CachedAttentionMixin, LinearAttentionMixin):
             raise ValueError("memory must be None in self-attention (cross_attention=False)")
         rows = quick.shape(query)[0]
         query_BNTH, key_BNSH, value_BNSH = self._split(self.query_key_value, query, rows)
-        norms_last = self.options.qk_norm == "rotated"
-        if self.query_norm and self.key_norm and not norms_last:
-            query_BNTH, key_BNSH = self.query_norm(query_BNTH), self.key_norm(key_BNSH)
-        if rotation is not None:
-            query_BNTH, key_BNSH = rotate(query_BNTH, rotation), rotate(key_BNSH, rotation)
-        if self.query_norm and self.key_norm and norms_last:
-            query_BNTH, key_BNSH = self.query_norm(query_BNTH), self.key_norm(key_BNSH)
+        query_BNTH = self._positioned(query_BNTH, self.query_norm, rotation)
+        key_BNSH = self._positioned(key_BNSH, self.key_norm, rotation)
         return self._rescaled(query_BNTH), {"key": key_BNSH, "value": value_BNSH}
+
+    def _positioned(self, x_BNTH, norm, rotation):
+        """Return queries or keys after their norm and rotation."""
+        if self.options.qk_norm != "rotated":
+            x_BNTH = self._by_norm(norm, x_BNTH)
+        x_BNTH = x_BNTH if rotation is None else rotate(x_BNTH, rotation)
+        return self._by_norm(norm, x_BNTH) if self.options.qk_norm == "rotated" else x_BNTH
 
     def _cross(self, query, memory, cache=None):
         """Return queries (B, N, T, H), and the keys and values of the memory, or the cache."""
@@ -221,13 +224,20 @@ class MultiHeadAttention(CachedAttentionMixin, LinearAttentionMixin):
                 raise ValueError("memory or cache must be given in cross-attention, got neither")
             rows = quick.shape(memory)[0]
             key_BNSH, value_BNSH = self._split(self.key_value, memory, rows)
-            key_BNSH = self.key_norm(key_BNSH) if self.key_norm else key_BNSH
+            key_BNSH = self._by_norm(self.key_norm, key_BNSH)
             cache = {"key": key_BNSH, "value": value_BNSH}
         # In a search, the K beams of a sentence are K queries to its single copy of keys and
         # values: (B, K, D) becomes (B, N, K, H).
         query_BNTH = self._heads(self.query(query), quick.shape(cache["key"])[0], self.num_heads)
-        query_BNTH = self.query_norm(query_BNTH) if self.query_norm else query_BNTH
-        return self._rescaled(query_BNTH), cache
+        return self._rescaled(self._by_norm(self.query_norm, query_BNTH)), cache
+
+    def _by_norm(self, norm, x_BNTH):
+        """Return queries or keys after their norm, over each head or over all heads together."""
+        if norm is None or self.options.qk_norm != "whole":
+            return norm(x_BNTH) if norm else x_BNTH
+        rows, heads, width = quick.shape(x_BNTH)[0], x_BNTH.shape[1], norm.scale.shape[0]
+        x = quick.reshape(quick.transpose(x_BNTH, (0, 2, 1, 3)), (rows, -1, width))
+        return self._heads(norm(x), rows, heads)
 
     def _split(self, fused, x, rows):
         """Return the heads (B, N or G, T, H) of each projection that a `FusedDense` joins.

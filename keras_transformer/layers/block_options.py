@@ -15,6 +15,8 @@ from typing import Any, ClassVar, Self
 
 from keras_transformer.config import KERNELS, is_number, require, require_whole
 
+QK_NORMS = (False, True, "rotated", "whole")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -119,23 +121,30 @@ class AddNormOptions(Options):
         dropout: Dropout rate in [0, 1) on the output of each sub-layer.
         epsilon: Epsilon of the norm.
         norm: Kind of norm, "layer" or "rms".
-        norm_output: Whether the output of the sub-layer is normalized, too, before it is added
-            (Gemma 2); needs `norm_first`.
+        norm_input: Whether pre-norm normalizes the input of the sub-layer; False needs
+            `norm_first`.
+        norm_output: Whether the output of the sub-layer is normalized before it is added (Gemma 2;
+            without `norm_input` OLMo 2); needs `norm_first`.
+        residual_scale: Factor of the output of the sub-layer, above 0 (Granite).
 
     Raises:
-        ValueError: If `norm_output` is set without `norm_first`.
+        ValueError: If `residual_scale` is not above 0, or `norm_first` is needed.
     """
 
     norm_first: bool = False
     dropout: float = 0.0
     epsilon: float = 1e-6
     norm: str = "layer"
+    norm_input: bool = True
     norm_output: bool = False
+    residual_scale: float = 1.0
 
     def __post_init__(self):
         super().__post_init__()
-        is_possible = self.norm_first or not self.norm_output
-        require(is_possible, "norm_output", self.norm_output, "False without norm_first")
+        for name, usual in (("norm_input", True), ("norm_output", False)):
+            value = getattr(self, name)
+            require(self.norm_first or value is usual, name, value, f"{usual} without norm_first")
+        require(self.residual_scale > 0, "residual_scale", self.residual_scale, "above 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +161,8 @@ class AttentionOptions(Options):
             of `use_bias`.
         output_bias: Whether the output projection adds a bias; None: the value of `use_bias`.
         qk_norm: Whether queries and keys have an RMS norm over each head (Henry et al. 2020): True,
-            before the rotation (Qwen3, Gemma 3); "rotated", after it (Hunyuan).
+            before the rotation (Qwen3, Gemma 3); "rotated", after it (Hunyuan); "whole", before it
+            and over all heads together (OLMo 2).
         epsilon: Epsilon of these norms.
         query_scale: Factor of the products of queries and keys, 1.0 in T5 (Raffel et al. 2020);
             None: 1 / sqrt(H).
@@ -201,8 +211,8 @@ class AttentionOptions(Options):
         for name in ("query_scale", "soft_cap"):
             value = getattr(self, name)
             require(value is None or value > 0, name, value, "above 0 or None")
-        accepted = 'False, True or "rotated"'
-        require(self.qk_norm in (False, True, "rotated"), "qk_norm", self.qk_norm, accepted)
+        accepted = f"one of {QK_NORMS}"
+        require(self.qk_norm in QK_NORMS, "qk_norm", self.qk_norm, accepted)
         accepted = f"one of {KERNELS} or None"
         require(self.kernel in (*KERNELS, None), "kernel", self.kernel, accepted)
         if self.kernel:

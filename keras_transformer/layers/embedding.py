@@ -48,7 +48,7 @@ class PositionalEmbedding(Layer):
         positions: "learned", "none", or one of the layouts of `sinusoids`.
         max_length: Maximum number of tokens; with positions "none", longer inputs are accepted.
         dropout: Dropout rate in [0, 1) on the sum (section 5.4).
-        scale: Whether embeddings are multiplied by sqrt(D).
+        scale: Whether embeddings are multiplied by sqrt(D); or another factor.
         position_offset: Index of the first position; lower ones are in the table, but unused.
         norm: Whether the sum is layer-normalized.
         epsilon: Epsilon of that norm.
@@ -81,7 +81,7 @@ class PositionalEmbedding(Layer):
         positions: str = "sinusoidal",
         max_length: int = 1024,
         dropout: float = 0.0,
-        scale: bool = True,
+        scale: bool | float = True,
         position_offset: int = 0,
         norm: bool = False,
         epsilon: float = 1e-6,
@@ -99,6 +99,7 @@ class PositionalEmbedding(Layer):
         self.positions = positions
         self.max_length = max_length
         self.rate = dropout
+        self.factor = d_model**0.5 if scale is True else float(scale or 1)
         self.options = dict(
             scale=scale,
             position_offset=position_offset,
@@ -146,8 +147,8 @@ class PositionalEmbedding(Layer):
         inputs = self._whole("inputs", inputs)
         x = self.tokens.rows(inputs, self.compute_dtype)
         # The factor, too, is rounded to the compute dtype, as in Gemma.
-        if self.options["scale"]:
-            x = x * quick.cast(self.d_model**0.5, self.compute_dtype)
+        if self.factor != 1:  # sqrt(D)
+            x = x * quick.cast(self.factor, self.compute_dtype)
         if self.positions != "none":
             x = x + quick.cast(self._position_vectors(inputs, index, positions), x.dtype)
         if self.types:

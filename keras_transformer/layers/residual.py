@@ -24,6 +24,10 @@ def normalization(norm: str, epsilon: float, dtype: object, name: str) -> keras.
     return kinds[norm](epsilon=epsilon, dtype=dtype, name=name)
 
 
+def _unchanged(x):
+    return x
+
+
 @keras.saving.register_keras_serializable("keras_transformer")
 class AddNorm(Layer):
     """LayerNorm(x + Dropout(Sublayer(x))) (sections 3.1 and 5.4).
@@ -31,7 +35,8 @@ class AddNorm(Layer):
     In pre-norm (`norm_first=True`; Xiong et al. 2020) the norm is applied to the sub-layer's input
     and not to the residual stream: x + Dropout(Sublayer(LayerNorm(x))). In both cases a block
     computes `x = add_norm(x, sublayer(add_norm(x)))`. With `norm_output`, the output of the
-    sub-layer has a norm of its own: x + Dropout(Norm(Sublayer(Norm(x)))).
+    sub-layer has a norm of its own: x + Dropout(Norm(Sublayer(Norm(x)))); without `norm_input`, the
+    inner Norm is left out.
 
     Args:
         norm_first: False is post-norm, as in the paper; True is pre-norm.
@@ -53,20 +58,23 @@ class AddNorm(Layer):
         self.options = layer_options
         self.norm_first, self.rate = norm_first, self.options.dropout
         kind, epsilon = self.options.norm, self.options.epsilon
-        self.norm = normalization(kind, epsilon, self.dtype_policy, "norm")
+        self.norm: Any = _unchanged
+        if layer_options.norm_input:
+            self.norm = normalization(kind, epsilon, self.dtype_policy, "norm")
         self.output_norm = None
         if layer_options.norm_output:
             self.output_norm = normalization(kind, epsilon, self.dtype_policy, "output_norm")
         self.seed_generator = keras.random.SeedGenerator()
 
     def build(self, x_shape: Any, sublayer_output_shape: Any = None) -> None:
-        self.norm.build(x_shape)
+        if self.options.norm_input:
+            self.norm.build(x_shape)
         if self.output_norm:
             self.output_norm.build(x_shape)
 
     def call(self, x: Any, sublayer_output: Any = None, training: bool = False) -> Any:
-        if self.output_norm and sublayer_output is not None:
-            sublayer_output = self.output_norm(sublayer_output)
+        if sublayer_output is not None:
+            sublayer_output = self._processed(sublayer_output)
         if sublayer_output is None:
             return self.norm(x) if self.norm_first else x
         if training and self.rate:
@@ -74,3 +82,8 @@ class AddNorm(Layer):
         else:
             x = x + sublayer_output
         return x if self.norm_first else self.norm(x)
+
+    def _processed(self, x):
+        """Return the output of a sub-layer, normalized and scaled; in the paper, unchanged."""
+        x = self.output_norm(x) if self.output_norm else x
+        return x if self.options.residual_scale == 1 else x * self.options.residual_scale

@@ -36,6 +36,7 @@ class DecoderOnly(VocabularyModel):
         decoder: Stack of blocks without cross-attention.
         tie_output: Whether the embedding makes the logits; else a separate table does.
         logit_cap: Limits the logits smoothly: logit_cap * tanh(logits / logit_cap); None: no limit.
+        logit_divisor: Number that divides the logits.
 
     Call arguments:
         inputs: Dict of `token_ids` (B, T), int32. If several sequences share a row, or one begins
@@ -58,6 +59,7 @@ class DecoderOnly(VocabularyModel):
         decoder: Decoder,
         tie_output: bool = True,
         logit_cap: float | None = None,
+        logit_divisor: float = 1.0,
         **kwargs: Any,
     ):
         output_layer = embedding.tokens
@@ -66,14 +68,15 @@ class DecoderOnly(VocabularyModel):
             output_layer.least_bits = TokenTable.least_bits
         inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
         cap = SoftCap(logit_cap, dtype=policy, name="logit_cap") if logit_cap else None
-        project = functools.partial(_project, embedding, None if tie_output else output_layer, cap)
+        table = None if tie_output else output_layer
+        project = functools.partial(_project, embedding, table, cap, logit_divisor)
         outputs = project(_hidden(embedding, decoder, inputs))
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.config = config
         self.embedding = embedding
         self.decoder = decoder
         self._windows = tuple(block.options.window for block in decoder.blocks)
-        self.logit_cap = logit_cap
+        self.logit_cap, self.logit_divisor = logit_cap, logit_divisor
         self.output_layer = output_layer
         self._policy = policy
         self._project = project
@@ -269,7 +272,8 @@ def _hidden(embedding, decoder, inputs):
     return decoder(x, attention_mask=mask, positions=positions, lengths=lengths)[0]
 
 
-def _project(embedding, output_layer, cap, x):
+def _project(embedding, output_layer, cap, divisor, x):
+    x = x if divisor == 1 else x / divisor
     x = output_layer(x) if output_layer else embedding(x, reverse=True)
     return cap(x) if cap else x
 

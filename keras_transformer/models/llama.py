@@ -5,7 +5,9 @@ share key and value heads (Ainslie et al. 2023). Mistral limits attention to a w
 2023, section 2). Some blocks of SmolLM3 have no rotary positions. Qwen2 has biases of queries, keys
 and values; Qwen3 normalizes queries and keys, Hunyuan after the rotation. Phi-3 has other rotary
 rates for long texts ("longrope"). In Phi-4-mini and GLM-4, a part of each head rotates. Mixtral
-(Jiang et al. 2024) and Qwen3-MoE have mixtures of experts.
+(Jiang et al. 2024) and Qwen3-MoE have mixtures of experts. OLMo 2 normalizes the outputs of
+sub-layers, not their inputs (OLMo Team 2024, section 2.1). Granite multiplies embeddings, outputs
+of sub-layers, products of attention, and logits by constants.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import keras
 
 from keras_transformer.config import KERNELS, Config, require
 from keras_transformer.layers import Decoder, PositionalEmbedding
-from keras_transformer.layers.block_options import BlockOptions, ExpertOptions
+from keras_transformer.layers.block_options import QK_NORMS, BlockOptions, ExpertOptions
 from keras_transformer.layers.rotary import check_scaling
 from keras_transformer.models.decoder_only import DecoderOnly
 
@@ -52,7 +54,12 @@ class LLaMAConfig(Config):
         no_rotary: Indices of the blocks without rotary positions.
         qkv_bias: Whether the projections to queries, keys and values add a bias.
         output_bias: Whether the output projection of attention adds a bias.
-        qk_norm: Whether queries and keys have an RMS norm over each head; see `AttentionOptions`.
+        feed_forward_bias: Whether the projections of the feed-forward add a bias.
+        qk_norm: Whether queries and keys have an RMS norm; see `AttentionOptions`.
+        norm_input, norm_output: Which sides of a sub-layer have a norm; see `AddNormOptions`.
+        embedding_scale, residual_scale: Factors of embeddings and of the output of each sub-layer.
+        query_scale: Factor of the products of queries and keys; None: 1 / sqrt(head_dim).
+        logit_divisor: Number that divides the logits.
         kernel: Linear attention, see `AttentionOptions`; not with a window. None: softmax.
         num_experts: Number of experts in place of each feed-forward, see `MixtureOfExperts`; None:
             no experts. The fields below, down to `dense_layers`, are for experts only.
@@ -87,7 +94,14 @@ class LLaMAConfig(Config):
     no_rotary: tuple[int, ...] = ()
     qkv_bias: bool = False
     output_bias: bool = False
+    feed_forward_bias: bool = False
     qk_norm: bool | str = False
+    norm_input: bool = True
+    norm_output: bool = False
+    embedding_scale: float = 1.0
+    residual_scale: float = 1.0
+    query_scale: float | None = None
+    logit_divisor: float = 1.0
     kernel: str | None = None
     num_experts: int | None = None
     experts_per_token: int = 2
@@ -119,10 +133,15 @@ class LLaMAConfig(Config):
             accepted = f"even and at most {name}={width}"
             require(is_part, "rotary_dim", self.rotary_dim, accepted)
         check_scaling(self.theta, self.scaling, self.rotary_dim or width)
-        self._check_choice("qk_norm", (False, True, "rotated"))
+        self._check_choice("qk_norm", QK_NORMS)
+        for name in ("embedding_scale", "residual_scale", "query_scale", "logit_divisor"):
+            value = getattr(self, name)
+            require(value is None or value > 0, name, value, "above 0")
         self._check_choice("kernel", (None, *KERNELS))
         if self.kernel:
-            require(self.window is None, "window", self.window, f"None with {self.kernel!r}")
+            for name in ("window", "query_scale"):
+                value = getattr(self, name)
+                require(value is None, name, value, f"None with {self.kernel!r}")
         self._check_window_layers()
         self._check_layers("no_rotary")
         self._check_experts()
@@ -136,6 +155,8 @@ class LLaMAConfig(Config):
         if self.expert_d_ff == self.d_ff:  # one form, so that equal configs are equal
             object.__setattr__(self, "expert_d_ff", None)
         ExpertOptions(**ExpertOptions.fields_of(self), use_bias=False)
+        is_possible = not (self.num_experts and self.feed_forward_bias)
+        require(is_possible, "feed_forward_bias", True, "False with num_experts")
         if self.num_experts is None:
             for field in dataclasses.fields(self):
                 value, default = getattr(self, field.name), field.default
@@ -163,7 +184,7 @@ class LLaMA(DecoderOnly):
             config.d_model,
             positions="none",
             dropout=config.dropout,
-            scale=False,
+            scale=config.embedding_scale,
             dtype=policy,
             name="embedding",
         )
@@ -188,9 +209,10 @@ class LLaMA(DecoderOnly):
             norm_first=True,
             norm="rms",
             cross_attention=False,
-            use_bias=False,
+            use_bias=config.feed_forward_bias,  # attention has its own fields
             by_layer=by_layer,
             dtype=policy,
             name="decoder",
         )
-        super().__init__(config, policy, embedding, decoder, config.tie_output, **kwargs)
+        kwargs |= dict(tie_output=config.tie_output, logit_divisor=config.logit_divisor)
+        super().__init__(config, policy, embedding, decoder, **kwargs)

@@ -65,10 +65,12 @@ class VocabularyModel(ConfiguredModel):
 
     A subclass defines `compute_hidden(inputs)`, which returns (B, T, D), and sets `output_layer`,
     the `ReversibleEmbedding` or `Dense` that projects these to logits, or None; `output_bias` is a
-    layer that adds to the logits, or None; `logit_cap` limits them, or is None.
+    layer that adds to the logits, or None; `logit_cap` limits them, or is None; `logit_divisor`
+    divides them.
     """
 
     output_layer: Any
+    logit_divisor: float = 1.0
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
@@ -214,4 +216,5 @@ class VocabularyModel(ConfiguredModel):
         layer = self.output_layer
         is_dense = isinstance(layer, keras.layers.Dense)
         table_VD = ops.transpose(layer.kernel) if is_dense else layer.embeddings
+        table_VD = table_VD if self.logit_divisor == 1 else table_VD / self.logit_divisor
         return ops.cast(table_VD, dtype)

@@ -131,6 +131,7 @@ def rms_norm(x, scale, epsilon):
         dict(soft_cap=0.5),
         dict(qk_norm=True, epsilon=0.1),
         dict(qk_norm=True, soft_cap=0.5, query_scale=2.0),
+        dict(qk_norm="whole"),
     ],
     ids=str,
 )
@@ -147,6 +148,9 @@ def test_scales_caps_and_norms_of_products_by_hand(rng, randomize, cross, option
     def heads(x):
         return x.reshape(BATCH, -1, HEADS, 5).transpose(0, 2, 1, 3)
 
+    def joined(x_BNTH):
+        return x_BNTH.transpose(0, 2, 1, 3).reshape(BATCH, -1, HEADS * 5)
+
     if cross:
         query = x @ numpy(layer.query.kernel)
         key, value = unfuse(memory @ numpy(layer.key_value.kernel), (HEADS,) * 2)
@@ -155,16 +159,20 @@ def test_scales_caps_and_norms_of_products_by_hand(rng, randomize, cross, option
     query, key, value = map(heads, (query, key, value))
     if "qk_norm" in options:
         epsilon = options.get("epsilon", 1e-6)
-        query = rms_norm(query, numpy(layer.query_norm.scale), epsilon)
-        key = rms_norm(key, numpy(layer.key_norm.scale), epsilon)
+        query, key = (
+            heads(rms_norm(joined(x), numpy(norm.scale), epsilon))
+            if options["qk_norm"] == "whole"
+            else rms_norm(x, numpy(norm.scale), epsilon)
+            for x, norm in ((query, layer.query_norm), (key, layer.key_norm))
+        )
     np.testing.assert_allclose(numpy(cache["key"]), key, atol=1e-5)
     products = np.einsum("bnth,bnsh->bnts", query, key)
     products *= 1.0 if "scaled" in options else options.get("query_scale", 5**-0.5)
     if cap := options.get("soft_cap"):
         products = cap * np.tanh(products / cap)
     weights = softmax(np.where(mask, products, -1e9))
-    joined = np.einsum("bnts,bnsh->btnh", weights, value).reshape(BATCH, QUERIES, HEADS * 5)
-    expected = joined @ numpy(layer.output_projection.kernel)
+    attended_BNTH = np.einsum("bnts,bnsh->bnth", weights, value)
+    expected = joined(attended_BNTH) @ numpy(layer.output_projection.kernel)
     np.testing.assert_allclose(numpy(attended), expected, atol=1e-5)
 
 

@@ -21,7 +21,8 @@ VALUES = dict(
     num_heads=4, num_kv_heads=2, head_dim=3, use_bias=False, qkv_bias=True, output_bias=True,
     qk_norm=True, query_scale=0.5, soft_cap=3.0, window=5, global_tokens=1, d_ff=12,
     activation="gelu", gated=True, norm_first=True, dropout=0.3, norm="rms", epsilon=1e-3,
-    norm_output=True, kernel=None,  # a kernel has neither window nor soft_cap
+    norm_input=False, norm_output=True, residual_scale=0.5,
+    kernel=None,  # a kernel has neither window nor soft_cap
     num_experts=3, experts_per_token=1, normalize_routing=False, balance_loss=0.1,
 )  # fmt: skip
 
@@ -74,7 +75,8 @@ def test_each_option_of_a_block_is_in_its_config(block):
         (dict(num_kv_heads=3), "num_kv_heads must divide num_heads=4, got 3"),
         (dict(window=0), "window must be at least 1 or None, got 0"),
         (dict(global_tokens=-1), "global_tokens must be at least 0, got -1"),
-        (dict(qk_norm="last"), "qk_norm must be False, True or \"rotated\", got 'last'"),
+        (dict(qk_norm="last"), r"qk_norm must be one of \(False, True, 'rotated', 'wh.*'last'"),
+        (dict(residual_scale=0.0), "residual_scale must be above 0, got 0.0"),
         (dict(query_scale=0.0), "query_scale must be above 0 or None, got 0.0"),
         (dict(soft_cap=-1.0), "soft_cap must be above 0 or None, got -1.0"),
         (dict(num_experts=0), "num_experts must be a whole number of at least 1, got 0"),
@@ -82,7 +84,11 @@ def test_each_option_of_a_block_is_in_its_config(block):
         (dict(experts_per_token=4), "experts_per_token must be at most num_experts=3, got 4"),
         (dict(balance_loss=-0.1), "balance_loss must be a number of at least 0, got -0.1"),
         (dict(use_bias=True), "use_bias must be False with num_experts, got True"),
-        (dict(norm_first=False), "norm_output must be False without norm_first, got True"),
+        (dict(norm_first=False), "norm_input must be True without norm_first, got False"),
+        (
+            dict(norm_first=False, norm_input=True),
+            "norm_output must be False without norm_first, got True",
+        ),
     ],
 )
 def test_values_out_of_range(wrong, message):

@@ -62,6 +62,12 @@ def test_a_shared_table(randomize):
     assert [weight.path for weight in other.weights] == [one.tokens.embeddings.path]
 
 
+def test_another_factor(randomize):
+    layer = built(randomize, positions="none", scale=12.0)
+    expected = numpy(layer.tokens.embeddings)[IDS] * 12
+    np.testing.assert_allclose(numpy(layer(IDS)), expected, rtol=1e-6)
+
+
 def test_a_shift_of_sinusoids_is_a_rotation():
     # Section 3.5: PE(pos + k) is a linear function of PE(pos), the same at each position.
     table, shift = sinusoids(40, 8).reshape(40, 4, 2), 7

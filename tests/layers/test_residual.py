@@ -81,6 +81,20 @@ def test_pre_norm_with_a_norm_of_the_output(streams, randomize):
     np.testing.assert_allclose(numpy(layer(x)), x / root * numpy(layer.norm.scale), atol=1e-5)
 
 
+def test_pre_norm_with_a_norm_of_the_output_only(streams, randomize):
+    x, sublayer_output = streams
+    options = dict(norm_input=False, norm_output=True, residual_scale=0.5)
+    layer = AddNorm(norm_first=True, **options)
+    layer.build(x.shape)
+    randomize(layer)
+    np.testing.assert_array_equal(numpy(layer(x)), x)
+    norm = layer.output_norm
+    normalized = layer_norm(sublayer_output, numpy(norm.gamma), numpy(norm.beta))
+    output = numpy(layer(x, sublayer_output))
+    np.testing.assert_allclose(output, x + 0.5 * normalized, atol=1e-5)
+    assert len(layer.weights) == 2 and layer.get_config().items() >= options.items()
+
+
 def test_dropout_drops_the_sublayers_output_in_training_only():
     ones, layer = np.ones((1, 100, 10), "float32"), AddNorm(norm_first=True, dropout=0.25)
     np.testing.assert_array_equal(numpy(layer(0 * ones, ones)), ones)

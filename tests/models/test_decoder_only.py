@@ -27,7 +27,8 @@ MODELS = {
         LLaMA,
         LLaMAConfig(
             V, **SIZES, head_dim=4, window=3, window_layers=(0,), no_rotary=(1,), qkv_bias=True,
-            output_bias=True, qk_norm=True,
+            output_bias=True, feed_forward_bias=True, qk_norm="whole", norm_input=False,
+            norm_output=True, embedding_scale=3.0, residual_scale=0.5, logit_divisor=0.3,
         ),
     ),
     "gemma": (

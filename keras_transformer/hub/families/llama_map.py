@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,10 @@ NAMES = (
         max_length="max_position_embeddings",
     )
 )
+INPUT_NORMS = {  # our norms of a block -> theirs
+    "self_attention_norm/norm": "input_layernorm",
+    "feed_forward_norm/norm": "post_attention_layernorm",
+}
 _NO_ROPE_LAYERS = Field(
     "a list of 0 and 1, or null",
     lambda x: isinstance(x, list) and all(type(y) is int and y in (0, 1) for y in x),
@@ -91,7 +96,7 @@ FIELDS = {
         max_position_embeddings=size(2048),
         bos_token_id=token(1),
         attention_bias=flag(False),
-        mlp_bias=exactly(False),
+        mlp_bias=flag(False),
     ),
     "mistral": SHARED_FIELDS
     | dict(
@@ -111,7 +116,7 @@ FIELDS = {
         eos_token_id=token(128001),
         tie_word_embeddings=flag(True),
         attention_bias=flag(False),
-        mlp_bias=exactly(False),
+        mlp_bias=flag(False),
         no_rope_layers=_NO_ROPE_LAYERS,
         no_rope_layer_interval=size(4),
         use_sliding_window=flag(False),
@@ -171,11 +176,23 @@ def bias_field(config: LLaMAConfig) -> dict[str, Any]:
     return dict(attention_bias=config.qkv_bias)
 
 
+def bias_fields(config: LLaMAConfig) -> dict[str, Any]:
+    """Return the fields of the biases of attention and feed-forward."""
+    return bias_field(config) | dict(mlp_bias=config.feed_forward_bias)
+
+
+def read_biases(theirs: Any) -> dict[str, bool]:
+    """Return the fields of our config that `bias_fields` writes."""
+    bias = theirs["attention_bias"]
+    return dict(qkv_bias=bias, output_bias=bias, feed_forward_bias=theirs["mlp_bias"])
+
+
 def rules_of(
     config: LLaMAConfig,
     joined: Collection[str] = (),
     interleaved: bool = False,
     norms: tuple[str, str] = ("q_norm", "k_norm"),
+    block_norms: Mapping[str, str] = INPUT_NORMS,
     experts: Callable[[LLaMAConfig, str, str], list[Rule]] | None = None,
 ) -> list[Rule]:
     """Return the rules of all weights of a LLaMA or a relative.
@@ -187,6 +204,7 @@ def rules_of(
         interleaved: Whether the checkpoint is for a model that rotates adjacent features,
             (x_2i, x_2i+1). Ours rotates (x_i, x_i+R/2), where R features rotate.
         norms: Names of the norms of queries and keys in the checkpoint.
+        block_norms: Maps the norms of a block to their names in the checkpoint.
         experts: Function that returns the rules of a mixture of experts, from the config and the
             names of the block here and there; None: the family has none.
     """
@@ -209,26 +227,26 @@ def rules_of(
         if experts and config.num_experts and i not in config.dense_layers:
             rules += experts(config, ours, theirs)
         else:
-            rules += _feed_forward(ours, theirs, "gate_up" in joined)
-        rules += scale(f"{ours}/self_attention_norm/norm", f"{theirs}.input_layernorm")
-        rules += scale(f"{ours}/feed_forward_norm/norm", f"{theirs}.post_attention_layernorm")
+            rules += _feed_forward(ours, theirs, "gate_up" in joined, config.feed_forward_bias)
+        for norm, name in block_norms.items():
+            rules += scale(f"{ours}/{norm}", f"{theirs}.{name}")
         if config.qk_norm:
             for name, part in zip(norms, ("query", "key"), strict=True):
-                norm = f"{theirs}.self_attn.{name}"
-                rules += scale(f"{ours}/self_attention/{part}_norm", norm)
+                name = f"{theirs}.self_attn.{name}"
+                rules += scale(f"{ours}/self_attention/{part}_norm", name)
     rules += scale("decoder/norm", "model.norm")
     if not config.tie_output:
         rules += dense("output", "lm_head", bias=False)
     return rules
 
 
-def _feed_forward(ours, theirs, is_joined):
+def _feed_forward(ours, theirs, is_joined, bias):
     gated, rules = ("gate_up", "gate_up") if is_joined else ("gate", "up"), []
     for k, layer in enumerate(("hidden", "gate")):
-        kernel, name = f"{ours}/feed_forward/{layer}/kernel", f"{theirs}.mlp.{gated[k]}_proj"
+        layer, name = f"{ours}/feed_forward/{layer}", f"{theirs}.mlp.{gated[k]}_proj"
         share = (k, 2) if is_joined else (0, 1)
-        rules.append(Rule(kernel, (f"{name}.weight",), "transposed", share=share))
-    return rules + dense(f"{ours}/feed_forward/output", f"{theirs}.mlp.down_proj", bias=False)
+        rules += [replace(rule, share=share) for rule in dense(layer, name, bias=bias)]
+    return rules + dense(f"{ours}/feed_forward/output", f"{theirs}.mlp.down_proj", bias=bias)
 
 
 def _order(config, num_heads):
@@ -267,8 +285,7 @@ def family(name: str, read: Any, more: Any, fields: Any, rules: Any = rules_of) 
 
 
 def _llama(theirs, names):
-    bias = theirs["attention_bias"]
-    return read_config(theirs, qkv_bias=bias, output_bias=bias)
+    return read_config(theirs, **read_biases(theirs))
 
 
 def _mistral(theirs, names):
@@ -277,7 +294,7 @@ def _mistral(theirs, names):
 
 def _smollm3(theirs, names):
     """Return our config of a SmolLM3, some of whose layers have no rotary positions."""
-    count, bias = theirs["num_hidden_layers"], theirs["attention_bias"]
+    count = theirs["num_hidden_layers"]
     rotates = theirs["no_rope_layers"]  # despite the name, 1 means that a layer rotates
     if rotates is None:
         rotates = [int((i + 1) % theirs["no_rope_layer_interval"] != 0) for i in range(count)]
@@ -288,11 +305,10 @@ def _smollm3(theirs, names):
     return read_config(
         theirs,
         2e6,
-        qkv_bias=bias,
-        output_bias=bias,
         no_rotary=tuple(i for i in range(count) if still[i]),
         window=window,
         window_layers=layers,
+        **read_biases(theirs),
     )
 
 
@@ -301,13 +317,13 @@ def _smollm3_fields(config):
     return dict(
         no_rope_layers=rotates,
         use_sliding_window=config.window is not None,
-        **bias_field(config),
+        **bias_fields(config),
         **window_fields(config),
     )
 
 
 FAMILIES = {
-    "llama": family("Llama", _llama, bias_field, FIELDS["llama"]),
+    "llama": family("Llama", _llama, bias_fields, FIELDS["llama"]),
     "mistral": family(
         "Mistral", _mistral, lambda x: dict(sliding_window=x.window), FIELDS["mistral"]
     ),

@@ -72,13 +72,13 @@ CONFIGURATIONS = {
             ),
         ),
     ),
-    "llama-bias": ("llama", dict(attention_bias=True, num_key_value_heads=2)),
+    "llama-bias": ("llama", dict(attention_bias=True, mlp_bias=True, num_key_value_heads=2)),
     "smollm3": ("smollm3", dict(num_hidden_layers=5, num_key_value_heads=2)),
     "smollm3-windows": (
         "smollm3",
         dict(
             num_hidden_layers=4, no_rope_layers=[1, 0, 1, 0], use_sliding_window=True,
-            sliding_window=5, attention_bias=True, tie_word_embeddings=False,
+            sliding_window=5, attention_bias=True, mlp_bias=True, tie_word_embeddings=False,
         ),
     ),
     "mistral": ("mistral", dict(num_key_value_heads=2, sliding_window=4)),
@@ -114,7 +114,7 @@ class TestLLaMA(DecoderOnlyParity):
     "options,message",
     [
         (dict(attention_bias=1), "attention_bias must be true or false, got 1"),
-        (dict(mlp_bias=True), "mlp_bias must be False, got True"),
+        (dict(mlp_bias=1), "mlp_bias must be true or false, got 1"),
         (
             dict(model_type="smollm3", layer_types=["chunked_attention"] * 2),
             "layer_types must be a list of 'full_attention' and 'sliding_attention', or null, got",
