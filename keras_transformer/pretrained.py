@@ -114,8 +114,7 @@ def load_pretrained(
 
     - `Translator`: Marian (the 1,400 models of OPUS-MT), Pegasus with a Marian tokenizer, M2M-100,
       NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400.
-    - `CausalLM`: GPT-2, LLaMA, SmolLM, Mistral, Mixtral, Qwen, Phi-3, Phi-4-mini, GLM-4, Hunyuan
-      and Gemma.
+    - `CausalLM`: GPT-2, LLaMA and its relatives (Mistral, Mixtral, Qwen, Phi, OLMo 2, ...), Gemma.
     - `Transcriber`: Whisper.
     - `ImageClassifier`: ViT and DeiT; without a classifier, `ImageEmbedder`.
     - `LearnedMetric`: COMET, CometKiwi and MetricX, with the tokenizer of the encoder's model.

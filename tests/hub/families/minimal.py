@@ -36,6 +36,8 @@ SIZES = {
     | dict(num_attention_heads=8, num_hidden_layers=2, num_experts=8, moe_intermediate_size=12),
     "hunyuan_v1_dense": LLAMA | dict(num_attention_heads=4, head_dim=4),
     "phi3": LLAMA,
+    "olmo2": LLAMA | dict(num_attention_heads=4),
+    "granite": LLAMA | dict(num_attention_heads=4),
     "glm": LLAMA | dict(num_attention_heads=4),
     "gemma": LLAMA | dict(num_attention_heads=16),
     "gemma2": LLAMA | dict(num_attention_heads=4),

@@ -46,6 +46,8 @@ UNKNOWN = {
     "mixtral": {"rope_scaling"},
     "qwen3_moe": {"rope_scaling", "head_dim"},
     "hunyuan_v1_dense": {"rope_scaling", "mlp_bias", "use_qk_norm", "use_cla"},
+    "olmo2": {"rope_scaling", "head_dim"},
+    "granite": {"rope_scaling", "head_dim"},
     "phi3": {"rope_scaling", "head_dim", "attention_bias"},
     "glm": {"rope_scaling"},
     "gemma": {"rope_scaling"},
