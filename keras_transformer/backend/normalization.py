@@ -19,11 +19,15 @@ elif BACKEND == "torch":
 
 
 def layer_norm(x: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
-    """Return x with layer normalization over the last axis, computed at least in float32."""
+    """Return x with layer normalization over the last axis, computed at least in float32.
+
+    `beta` may be None.
+    """
     if uses_torch_kernels(x):
         return torch_kernels.layer_norm(x, gamma, beta, epsilon)
     width = tuple(gamma.shape)
-    gamma, beta = at_least_float32(gamma), at_least_float32(beta)
+    gamma = at_least_float32(gamma)
+    beta = ops.zeros_like(gamma) if beta is None else at_least_float32(beta)
     if uses_tensorflow_kernels():
         return tensorflow_kernels.layer_norm(x, gamma, beta, epsilon)
     x_ = at_least_float32(x)

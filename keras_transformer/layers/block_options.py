@@ -120,7 +120,7 @@ class AddNormOptions(Options):
         norm_first: False is post-norm, as in the paper; True is pre-norm.
         dropout: Dropout rate in [0, 1) on the output of each sub-layer.
         epsilon: Epsilon of the norm.
-        norm: Kind of norm, "layer" or "rms".
+        norm: Kind of norm, "layer", "layer_no_bias" or "rms".
         norm_input: Whether pre-norm normalizes the input of the sub-layer; False needs
             `norm_first`.
         norm_output: Whether the output of the sub-layer is normalized before it is added (Gemma 2;
@@ -235,6 +235,13 @@ class BlockOptions(AttentionOptions, ExpertOptions, AddNormOptions):
 
     Args:
         dropout: Dropout rate in [0, 1) on the output of each sub-layer.
+        attention_norm_input: `norm_input` of the self-attention; None: the value of `norm_input`.
     """
 
     dropout: float = 0.1
+    attention_norm_input: bool | None = None
+
+    def of_attention_norm(self) -> dict[str, Any]:
+        """Return the options of the self-attention's `AddNorm`, as keyword arguments."""
+        options, norm_input = self.part(AddNormOptions), self.attention_norm_input
+        return options if norm_input is None else options | dict(norm_input=norm_input)

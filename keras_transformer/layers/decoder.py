@@ -84,7 +84,8 @@ class DecoderBlock(Layer):
                 **attention, causal=True, dtype=policy, name="self_attention"
             )
         name = "recurrence_norm" if recurrence else "self_attention_norm"
-        self.self_attention_norm = AddNorm(**add_norm, dtype=policy, name=name)
+        of_attention = block_options.of_attention_norm()
+        self.self_attention_norm = AddNorm(**of_attention, dtype=policy, name=name)
         self.cross_attention = None
         if cross_attention:
             attention |= dict(window=None, global_tokens=0)

@@ -50,7 +50,7 @@ class PositionalEmbedding(Layer):
         dropout: Dropout rate in [0, 1) on the sum (section 5.4).
         scale: Whether embeddings are multiplied by sqrt(D); or another factor.
         position_offset: Index of the first position; lower ones are in the table, but unused.
-        norm: Whether the sum is layer-normalized.
+        norm: Whether the sum is layer-normalized; or another kind of norm, see `AddNormOptions`.
         epsilon: Epsilon of that norm.
         num_types: Number of token types, each with a vector that is added (Devlin et al. 2019,
             Figure 2); 0: no such vectors.
@@ -83,7 +83,7 @@ class PositionalEmbedding(Layer):
         dropout: float = 0.0,
         scale: bool | float = True,
         position_offset: int = 0,
-        norm: bool = False,
+        norm: bool | str = False,
         epsilon: float = 1e-6,
         num_types: int = 0,
         tokens: Any = None,
@@ -120,7 +120,8 @@ class PositionalEmbedding(Layer):
             self.sinusoids = sinusoids(max_length + position_offset, d_model, positions)
         self.norm = None
         if norm:
-            self.norm = normalization("layer", epsilon, self.dtype_policy, "norm")
+            kind = "layer" if norm is True else norm
+            self.norm = normalization(kind, epsilon, self.dtype_policy, "norm")
         self.seed_generator = keras.random.SeedGenerator()
 
     def build(self, inputs_shape: Any) -> None:

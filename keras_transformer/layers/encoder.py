@@ -54,7 +54,8 @@ class EncoderBlock(Layer):
         self.attention = self.attention_class(
             **block_options.part(AttentionOptions), dtype=policy, name="attention"
         )
-        self.attention_norm = AddNorm(**add_norm, dtype=policy, name="attention_norm")
+        of_attention = block_options.of_attention_norm()
+        self.attention_norm = AddNorm(**of_attention, dtype=policy, name="attention_norm")
         self.feed_forward = new_feed_forward(block_options, policy, name="feed_forward")
         self.feed_forward_norm = AddNorm(**add_norm, dtype=policy, name="feed_forward_norm")
 

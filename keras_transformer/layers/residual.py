@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import keras
@@ -13,12 +14,16 @@ from keras_transformer.layers.layer import Layer
 
 
 def normalization(norm: str, epsilon: float, dtype: object, name: str) -> keras.layers.Layer:
-    """Make a norm: "layer" (Ba et al. 2016) or "rms" (Zhang and Sennrich 2019).
+    """Make a norm: "layer" (Ba et al. 2016), "layer_no_bias" or "rms" (Zhang and Sennrich 2019).
 
     Raises:
-        ValueError: If `norm` is neither.
+        ValueError: If `norm` is none of these.
     """
-    kinds = {"layer": LayerNormalization, "rms": RMSNormalization}
+    kinds: dict[str, Any] = {
+        "layer": LayerNormalization,
+        "layer_no_bias": functools.partial(LayerNormalization, center=False),
+        "rms": RMSNormalization,
+    }
     if norm not in kinds:
         raise ValueError(f"norm must be one of {sorted(kinds)}, got {norm!r}")
     return kinds[norm](epsilon=epsilon, dtype=dtype, name=name)

@@ -90,10 +90,15 @@ class EncoderConfig(Config):
         )
         self._check_rates("head_dropout")
         self._check_choice("activation", ACTIVATIONS)
-        self._check_choice("head", tuple(HEADS))
+        self._check_choice("head", tuple(self.heads))
         self._check_choice("pooler", ("tanh", *ACTIVATIONS))
         self._check_ids(self.vocab_size, "pad_id")
         check_labels(self)
+
+    @property
+    def heads(self) -> dict[str, type]:
+        """The class of each head."""
+        return HEADS
 
     @property
     def takes_pairs(self) -> bool:
@@ -140,7 +145,7 @@ class EncoderOnly(VocabularyModel):
         has_types: bool = False,
         **kwargs: Any,
     ):
-        head = HEADS[config.head](config, embedding, policy)
+        head: Any = config.heads[config.head](config, embedding, policy)
         is_masked_lm = config.head == "masked_lm"
 
         inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
@@ -157,14 +162,16 @@ class EncoderOnly(VocabularyModel):
         self.encode = encode
         # Hidden from Keras: as a tracked layer it would change the paths of saved weights.
         self._transform: Any = functools.partial(head.transform) if is_masked_lm else None
-        self.output_layer = embedding.tokens if is_masked_lm else None
+        self.output_layer = head.output_layer if is_masked_lm else None
         self._bias_layer: Any = head.output_bias if is_masked_lm else None
         self._policy = policy
         self._has_types = has_types
 
     def compute_hidden(self, inputs: dict[str, Any]) -> Any:
-        """Return the input of a masked LM's projection, with a last element 1 for its bias."""
+        """Return the input of a masked LM's projection, with a last element 1 for any bias."""
         x = self._transform(self.encode(inputs))
+        if self._bias_layer is None:
+            return x
         return ops.concatenate([x, ops.ones_like(x[..., :1])], axis=-1)
 
     def named_inputs(self, inputs: Any) -> Any:
@@ -207,7 +214,9 @@ class EncoderOnly(VocabularyModel):
         return model
 
     def _table(self, dtype):
-        """Return the table with the bias as one more column, for the ones in the hidden states."""
+        """Return the table with any bias as one more column, for the ones in the hidden states."""
+        if self._bias_layer is None:
+            return super()._table(dtype)
         bias_V1 = ops.expand_dims(ops.cast(self._bias_layer.bias, dtype), -1)
         return ops.concatenate([super()._table(dtype), bias_V1], axis=-1)
 

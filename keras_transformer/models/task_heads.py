@@ -6,6 +6,7 @@ token ids (B, T) that they come from. All encoder-only families share these head
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -25,6 +26,8 @@ class Transform(Layer):
         width: E, width of the token table.
         activation: Activation of the dense layer.
         epsilon: Epsilon of the norm.
+        norm: Kind of norm, see `AddNormOptions`.
+        use_bias: Whether the dense layer adds a bias.
 
     Call arguments:
         x: (B, T, D).
@@ -33,12 +36,22 @@ class Transform(Layer):
         (B, T, E).
     """
 
-    def __init__(self, width: int, activation: str = "gelu", epsilon: float = 1e-12, **kwargs: Any):
+    def __init__(
+        self,
+        width: int,
+        activation: str = "gelu",
+        epsilon: float = 1e-12,
+        norm: str = "layer",
+        use_bias: bool = True,
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
-        self.options = dict(width=width, activation=activation, epsilon=epsilon)
-        policy = self.dtype_policy
-        self.dense = Dense(width, activation_of(activation), dtype=policy, name="dense")
-        self.norm = normalization("layer", epsilon, policy, "norm")
+        self.options = dict(
+            width=width, activation=activation, epsilon=epsilon, norm=norm, use_bias=use_bias
+        )
+        options = dict(use_bias=use_bias, dtype=self.dtype_policy, name="dense")
+        self.dense = Dense(width, activation_of(activation), **options)
+        self.norm = normalization(norm, epsilon, self.dtype_policy, "norm")
 
     def build(self, x_shape: Any) -> None:
         self.dense.build(x_shape)
@@ -79,7 +92,7 @@ class MaskedLM:
     """Logits (B, T, V) of the token at each position, from the token table and a bias."""
 
     def __init__(self, config: Any, embedding: Any, policy: Any):
-        self.embedding = embedding
+        self.embedding, self.output_layer = embedding, embedding.tokens
         self.transform = Transform(
             embedding.d_model, config.activation, config.epsilon, dtype=policy, name="transform"
         )
@@ -138,7 +151,7 @@ class SequenceClassification:
 
     def __init__(self, config: Any, embedding: Any, policy: Any):
         self.pooled = Pooled(config, embedding, policy)
-        self.classify = _classifier(config, policy)
+        self.classify = classifier(config, policy)
 
     def __call__(self, x_BTD: Any, token_ids: Any) -> Any:
         return self.classify(self.pooled(x_BTD, token_ids)["pooled"])
@@ -148,7 +161,7 @@ class TokenClassification:
     """Logits (B, T, C) of each token's class."""
 
     def __init__(self, config: Any, embedding: Any, policy: Any):
-        self.classify = _classifier(config, policy)
+        self.classify = classifier(config, policy)
 
     def __call__(self, x_BTD: Any, token_ids: Any) -> Any:
         return self.classify(x_BTD)
@@ -185,7 +198,8 @@ class SentenceEmbedding:
         return ops.sum(ops.where(is_token_BT1, x_BTD, 0), axis=1) / count_B1
 
 
-def _classifier(config, policy):
+def classifier(config: Any, policy: Any) -> Callable[[Any], Any]:
+    """Return a function from vectors to the logits of the labels."""
     dropout = keras.layers.Dropout(config.head_dropout, dtype=policy, name="classifier_dropout")
     output = Dense(len(config.labels), dtype=policy, name="classifier")
     return lambda x: output(dropout(x))

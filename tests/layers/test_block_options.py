@@ -21,7 +21,7 @@ VALUES = dict(
     num_heads=4, num_kv_heads=2, head_dim=3, use_bias=False, qkv_bias=True, output_bias=True,
     qk_norm=True, query_scale=0.5, soft_cap=3.0, window=5, global_tokens=1, d_ff=12,
     activation="gelu", gated=True, norm_first=True, dropout=0.3, norm="rms", epsilon=1e-3,
-    norm_input=False, norm_output=True, residual_scale=0.5,
+    norm_input=False, attention_norm_input=True, norm_output=True, residual_scale=0.5,
     kernel=None,  # a kernel has neither window nor soft_cap
     num_experts=3, experts_per_token=1, normalize_routing=False, balance_loss=0.1,
 )  # fmt: skip
@@ -29,7 +29,8 @@ VALUES = dict(
 
 def test_a_block_has_the_options_of_its_sub_layers():
     fields = [field.name for part in PARTS for field in dataclasses.fields(part)]
-    assert {field.name for field in dataclasses.fields(BlockOptions)} == set(fields) == set(VALUES)
+    names = {field.name for field in dataclasses.fields(BlockOptions)}
+    assert names == {*fields, "attention_norm_input"} == set(VALUES)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -38,6 +39,13 @@ def test_a_sub_layer_gets_its_own(part):
     names = [field.name for field in dataclasses.fields(part)]
     assert found == {name: VALUES[name] for name in names}
     assert part(**found).to_dict() == found
+
+
+def test_the_norm_before_attention_may_differ():
+    options = BlockOptions(**VALUES)
+    assert options.of_attention_norm() == options.part(AddNormOptions) | dict(norm_input=True)
+    options = dataclasses.replace(options, attention_norm_input=None)
+    assert options.of_attention_norm() == options.part(AddNormOptions)
 
 
 def test_taking_removes_what_is_known():

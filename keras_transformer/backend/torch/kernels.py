@@ -19,10 +19,11 @@ from keras_transformer.backend.torch.matrix_products import computes_bfloat16, i
 def layer_norm(x: torch.Tensor, gamma: Any, beta: Any, epsilon: float) -> torch.Tensor:
     """Kernel of `backend.layer_norm` for PyTorch: sums in float32, without a float32 copy of x."""
     if torch.is_grad_enabled() or not isinstance(gamma, keras.Variable):
-        gamma, beta = ops.cast(gamma, x.dtype), ops.cast(beta, x.dtype)
+        cast = ops.cast
     else:
-        gamma, beta = in_dtype(gamma, x.dtype), in_dtype(beta, x.dtype)
-    return torch.nn.functional.layer_norm(x, x.shape[-1:], gamma, beta, epsilon)
+        cast = in_dtype
+    beta = None if beta is None else cast(beta, x.dtype)
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], cast(gamma, x.dtype), beta, epsilon)
 
 
 def dropout(x: torch.Tensor, rate: float, residual: torch.Tensor | None = None) -> torch.Tensor:

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from keras_transformer.config import require
 from keras_transformer.hub.families.family import (
     Family,
     Rule,
@@ -31,6 +30,7 @@ from keras_transformer.hub.families.llama_map import NAMES, SAME
 from keras_transformer.hub.families.rotary_fields import (
     ROTARY,
     longest_of,
+    parameters_by_type,
     read_rotary,
     rotary_fields,
 )
@@ -82,13 +82,7 @@ def _gemma2(theirs, names):
 
 def _gemma3(theirs, names):
     """Return our config; blocks with and without a window have different rotary rates."""
-    rotary = theirs["rope_parameters"] or {}
-    for name in (SLIDING, FULL):
-        is_object = rotary.get(name) is None or isinstance(rotary[name], Mapping)
-        require(is_object, f"{name} of rope_parameters", rotary.get(name), "an object or null")
-    if strange := sorted(rotary.keys() - {SLIDING, FULL}):
-        raise ValueError(f"rope_parameters must have only {SLIDING} and {FULL}, got {strange}")
-    local, full = ({"rope_type": "default", **(rotary.get(x) or {})} for x in (SLIDING, FULL))
+    local, full = parameters_by_type(theirs)
     full |= theirs["rope_scaling"] or {}
     outer = theirs | {"rope_scaling": None}
     theta, scaling = read_rotary(outer | {"rope_parameters": full}, 1e6)

@@ -7,6 +7,7 @@ from typing import Any
 
 from keras_transformer.config import is_number, require
 from keras_transformer.hub.families.fields import is_size, positive
+from keras_transformer.hub.families.window_fields import FULL, SLIDING
 from keras_transformer.layers.rotary import check_scaling
 
 _OUTER = "original_max_position_embeddings"
@@ -75,6 +76,22 @@ def read_rotary(
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
     return float(theta), scaling
+
+
+def parameters_by_type(theirs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the rotary parameters of layers with a window, and of those without.
+
+    Raises:
+        ValueError: If `rope_parameters` has other entries than these two, or they are no objects.
+    """
+    rotary = theirs["rope_parameters"] or {}
+    for name in (SLIDING, FULL):
+        is_object = rotary.get(name) is None or isinstance(rotary[name], Mapping)
+        require(is_object, f"{name} of rope_parameters", rotary.get(name), "an object or null")
+    if strange := sorted(rotary.keys() - {SLIDING, FULL}):
+        raise ValueError(f"rope_parameters must have only {SLIDING} and {FULL}, got {strange}")
+    local, full = ({"rope_type": "default", **(rotary.get(x) or {})} for x in (SLIDING, FULL))
+    return local, full
 
 
 def longest_of(theirs: Mapping[str, Any], scaling: Mapping[str, Any] | None) -> int:
