@@ -118,10 +118,10 @@ def load_pretrained(
     - `Transcriber`: Whisper.
     - `ImageClassifier`: ViT and DeiT; without a classifier, `ImageEmbedder`.
     - `LearnedMetric`: COMET, CometKiwi and MetricX, with the tokenizer of the encoder's model.
-    - `PretrainedModel`: BERT and its variants (`models.BERT`), DeBERTa-v2 and v3, ESM-2, a BART
-      with a classifier, and the encoder of a T5 alone. In a folder of sentence-transformers, such a
-      model becomes a `TextEmbedder` with its pooling; a classifier of text pairs with one label, as
-      cross-encoders have it, becomes a `TextScorer`.
+    - `PretrainedModel`: BERT and its variants (`models.BERT`), DeBERTa-v2 and v3, ModernBERT,
+      EuroBERT, ESM-2, a BART with a classifier, and the encoder of a T5 alone. In a folder of
+      sentence-transformers, such a model becomes a `TextEmbedder` with its pooling; a classifier of
+      text pairs with one label, as cross-encoders have it, becomes a `TextScorer`.
 
     ```python
     translator = load_pretrained("Helsinki-NLP/opus-mt-en-de")

@@ -18,6 +18,7 @@ from keras_transformer.models.llama import LLaMA, LLaMAConfig
 from keras_transformer.models.lora import enable_lora, merged
 from keras_transformer.models.metric_model import MetricConfig, MetricModel
 from keras_transformer.models.model_ensemble import Ensemble
+from keras_transformer.models.modernbert import ModernBERT, ModernBERTConfig
 from keras_transformer.models.prompted import Prompted
 from keras_transformer.models.quantized import narrowed, widened
 from keras_transformer.models.remat import enable_remat
@@ -52,6 +53,8 @@ __all__ = [
     "LLaMAConfig",
     "MetricConfig",
     "MetricModel",
+    "ModernBERT",
+    "ModernBERTConfig",
     "Prompted",
     "RewardConfig",
     "RewardModel",

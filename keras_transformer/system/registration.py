@@ -46,6 +46,7 @@ SERIALIZABLE = {  # by module: its classes with `keras.saving.register_keras_ser
     "models.gpt": ("GPT",),
     "models.llama": ("LLaMA",),
     "models.metric_model": ("MetricModel",),
+    "models.modernbert": ("ModernBERT",),
     "models.reward": ("RewardModel",),
     "models.speech_to_text": ("Speech",),
     "models.t5": ("T5", "T5Encoder"),

@@ -26,9 +26,12 @@ OUTPUTS = {  # the names of their outputs and of ours
 }
 
 
+WITHOUT_POOLER = ("deberta-v2", "distilbert", "electra", "modernbert", "eurobert")
+
+
 def outputs(theirs, end):
     """The names of outputs, by kind of model: some have no pooler."""
-    if theirs.config.model_type not in ("deberta-v2", "distilbert", "electra"):
+    if theirs.config.model_type not in WITHOUT_POOLER:
         return OUTPUTS.get(end, {"logits": None})
     plain = {"Model": {"last_hidden_state": None}, "ForPreTraining": {"logits": None}}
     return (OUTPUTS | plain).get(end, {"logits": None})

@@ -62,6 +62,8 @@ SIZES = {
         position_buckets=4,
         position_biased_input=False,
     ),
+    "modernbert": BERT | dict(num_hidden_layers=3),
+    "eurobert": BERT,
     "electra": BERT | dict(embedding_size=8),
     "albert": BERT | dict(embedding_size=8),
     "esm": BERT | dict(mask_token_id=4, position_embedding_type="rotary"),

@@ -77,6 +77,8 @@ VALUES = {
     "conv_kernel_size": 3,
     "conv_groups": 4,
     "sliding_window_pattern": 1,
+    "global_attn_every_n_layers": 1,
+    "classifier_pooling": "mean",
 }  # fmt: skip
 WINDOW = dict(use_sliding_window=True, sliding_window=8, max_window_layers=0, no_rope_layers=[0])
 # Fields without which the field has no effect.
