@@ -241,16 +241,17 @@ def _loaded(
     if isinstance(model, Speech):
         check_feature_extractor(folder, model.config)
         return Transcriber(model, texts, hearing_of(folder, texts, model.config), search)
-    if isinstance(model, DecoderOnly):
+    sentence_model = read_sentence_model(folder, model.config.d_model)
+    if isinstance(model, DecoderOnly) and sentence_model is None:
         return CausalLM(model, texts, template, search, prompt)
-    return _encoder(folder, model, texts)
+    return _encoder(folder, model, texts, sentence_model)
 
 
 def _encoder(
-    folder: Path, model: Any, texts: TextTokenizer
+    folder: Path, model: Any, texts: TextTokenizer, sentence_model: tuple[Any, ...] | None
 ) -> TextEmbedder | TextScorer | PretrainedModel:
     """Return the object for an encoder: that of sentence-transformers, or one to fine-tune."""
-    if sentence_model := read_sentence_model(folder, model.config.d_model):
+    if sentence_model:
         pooling, embedding, lowercase = sentence_model
         return TextEmbedder(model, lowercased(texts) if lowercase else texts, pooling, embedding)
     settings = model.config

@@ -85,6 +85,10 @@ class DecoderOnly(VocabularyModel):
         """Compute `hidden`, which runs this as the call of a layer."""
         return _hidden(self.embedding, self.decoder, inputs)
 
+    def encode(self, inputs: dict[str, Any]) -> Any:
+        """Return the last hidden states (B, T, D), like `encode` of an `EncoderOnly`."""
+        return _hidden(self.embedding, self.decoder, inputs)
+
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Return the logits (B, T, V); segments are optional and not an input of the graph."""
         inputs = self.named_inputs(inputs)

@@ -181,7 +181,7 @@ def kinds_of(config: Mapping[str, Any]) -> list[Kind]:
         return kinds_with(head, one_label, model.get("problem_type"))
     task = config.get("task") or TRANSLATION
     tasks = (TRANSLATION, task) if config.get("prompt") else (task,)
-    return [x for x in KINDS if not x.heads and not x.any_head and x.task in tasks]
+    return [x for x in KINDS if not x.heads and x.task in tasks]
 
 
 def kinds_with(head: str, one_label: bool = False, problem: str | None = None) -> list[Kind]:

@@ -44,14 +44,16 @@ class EncoderTask:
     families: ClassVar[tuple[type[keras.Model], ...]] = (EncoderOnly,)
 
     def __init__(self, model: EncoderOnly, tokenizer: TextTokenizer):
-        config = model.config
-        kind, problem, labels = self.kind, config.problem_type, config.labels
-        fitting = kinds_with(config.head, len(labels) == 1, problem)
+        config, kind = model.config, self.kind
+        # A decoder, which only a `TextEmbedder` accepts, has none of these.
+        stated = getattr(config, "head", "hidden")
+        problem, labels = getattr(config, "problem_type", None), getattr(config, "labels", ())
+        fitting = kinds_with(stated, len(labels) == 1, problem)
         use = f" (use {fitting[0].users})" if fitting else ""
         accepted = " or ".join(map(repr, kind.heads))
         accepted += f" with problem_type {kind.problem!r}" if kind.problem else ""
-        head = " with problem_type ".join(filter(None, (config.head, problem)))
-        has_head = kind in kinds_with(config.head, True, problem)
+        head = " with problem_type ".join(filter(None, (stated, problem)))
+        has_head = kind in kinds_with(stated, True, problem)
         require(has_head, "the model's head", head, accepted + use)
         require(not kind.one_label or len(labels) == 1, "the model's labels", labels, f"one{use}")
         require_pieces(tokenizer, config)
@@ -169,6 +171,7 @@ class EncoderTask:
         tokens_per_batch: int,
         types: Sequence[Sequence[int]] | None = None,
         extra: Mapping[str, int] | None = None,
+        with_lengths: bool = False,
     ) -> list[Any]:
         """Return the result of `_function` for each text, padded to the length of its batch.
 
@@ -178,6 +181,7 @@ class EncoderTask:
             types: Token type of each id; None: all are 0.
             extra: Further inputs of the function by name: a number for each, which is the same for
                 all texts.
+            with_lengths: Whether the function also gets `lengths`, the number of ids of each text.
         """
         config, results = self.model.config, [None] * len(ids)
         lengths = [len(row) for row in ids]
@@ -190,6 +194,9 @@ class EncoderTask:
                 batch_types = [types[i] for i in chosen] if types is not None else []
                 inputs["type_ids"] = padded(batch_types, *shape, 0)
             more = {name: np.full(rows, x, "int32") for name, x in (extra or {}).items()}
+            if with_lengths:
+                more["lengths"] = np.ones(rows, "int32")
+                more["lengths"][: len(chosen)] = [lengths[i] for i in chosen]
             key = ("outputs", *more)
             result = self._runner(self.model, key, self._function, [inputs | more])
             result = keras.tree.map_structure(ops.convert_to_numpy, result)

@@ -13,7 +13,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.config import require, require_whole
-from keras_transformer.models.encoder_only import EncoderOnly
+from keras_transformer.models import DecoderOnly, EncoderOnly
 from keras_transformer.models.sentence import POOLINGS, Embedding, pool
 from keras_transformer.models.steps import WeightedSteps
 from keras_transformer.saved.contents import EMBEDDING, read_config
@@ -45,7 +45,7 @@ class TextEmbedder(EncoderTask):
     is masked, so the result for a text does not depend on the others in its batch.
 
     Args:
-        model: Encoder with any head.
+        model: Encoder with any head, or a decoder (Qwen3-Embedding).
         tokenizer: Tokenizer that the model was trained with.
         pooling: "mean": the mean of the hidden states of all tokens, special tokens included;
             "cls": the state of the first token; or another of `models.sentence.POOLINGS`. Several
@@ -58,6 +58,7 @@ class TextEmbedder(EncoderTask):
     """
 
     kind = kind_of("TextEmbedder")
+    families = (EncoderOnly, DecoderOnly)
 
     def __init__(
         self,
@@ -170,7 +171,8 @@ class TextEmbedder(EncoderTask):
         if prompt and not self.embedding.include_prompt:
             extra["skipped"] = self._prompt_length(prompt)
         vectors = np.empty((len(ids), self.dimension), "float32")
-        for row, vector in enumerate(self._run(ids, tokens_per_batch, extra=extra)):
+        results = self._run(ids, tokens_per_batch, extra=extra, with_lengths=True)
+        for row, vector in enumerate(results):
             vectors[row] = vector
         normalize = self.embedding.similarity == "cosine" if normalize is None else normalize
         return unit(vectors) if normalize else vectors
@@ -225,7 +227,12 @@ class TextEmbedder(EncoderTask):
         """Return a Keras model from `token_ids` (B, T) to vectors (B, D), to train the encoder.
 
         Both share the encoder's weights; the weights of the modules after the pooling are fixed.
+
+        Raises:
+            ValueError: If the model is a decoder.
         """
+        name = type(self.model).__name__
+        require(isinstance(self.model, EncoderOnly), "the model to train", name, "an encoder")
         inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
         vectors_BD = self._function()(self.model.named_inputs(inputs))
         return WeightedSteps(inputs=inputs, outputs=vectors_BD)
@@ -237,12 +244,15 @@ class TextEmbedder(EncoderTask):
 
     def _function(self) -> Callable:
         def vectors(inputs):
-            x_BTD = ops.cast(self.model.encode(inputs), "float32")
+            positions_BT = ops.cumsum(ops.ones_like(inputs["token_ids"]), axis=1) - 1
             counts_BT = ops.not_equal(inputs["token_ids"], self.model.config.pad_id)
+            if "lengths" in inputs:  # in Qwen3-Embedding, the last token also has the id of padding
+                counts_BT = positions_BT < ops.expand_dims(inputs["lengths"], -1)
+            segments = {"segments": ops.cast(counts_BT, "int32")}
+            x_BTD = ops.cast(self.model.encode(inputs | segments), "float32")
             if "skipped" in inputs:
-                positions_T = ops.cumsum(ops.ones_like(inputs["token_ids"]), axis=1) - 1
                 skipped_B1 = ops.expand_dims(inputs["skipped"], -1)
-                counts_BT = ops.logical_and(counts_BT, positions_T >= skipped_B1)
+                counts_BT = ops.logical_and(counts_BT, positions_BT >= skipped_B1)
             return self.embedding(pool(x_BTD, counts_BT, self._modes))
 
         return vectors

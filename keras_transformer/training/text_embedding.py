@@ -19,6 +19,7 @@ from keras_transformer.config import require
 from keras_transformer.data.text_files import read_pairs
 from keras_transformer.data.text_pairs import TextPairBatches
 from keras_transformer.losses import ContrastiveLoss
+from keras_transformer.models import EncoderOnly
 from keras_transformer.tasks.similarity import cosines, nearest
 from keras_transformer.tasks.text_embedder import TextEmbedder
 from keras_transformer.training.fine_tuning import ENCODER, encoder_for
@@ -137,6 +138,8 @@ def _embedder(run, texts):
         return TextEmbedder(*encoder_for(run, head, texts, new=new))
     prompt, only = start.embedding.default_prompt_name, "an embedder without a default prompt"
     require(prompt is None, "start_from", str(run.start_from), only)
+    is_encoder = isinstance(start.model, EncoderOnly)
+    require(is_encoder, "start_from", str(run.start_from), "an embedder with an encoder")
     copied = encoder_for(run, head, texts, read=lambda _: (start.model, start.tokenizer))
     return TextEmbedder(*copied, start.pooling, start.embedding)
 

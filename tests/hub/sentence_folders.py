@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import sentence_transformers
+import tokenizers
 import torch
 import transformers
 from sentence_transformers.base.modules import Dense, Normalize, Transformer
@@ -27,6 +28,40 @@ def write_source(folder):
     (folder / "vocab.txt").write_text("\n".join(PIECES))
     tokenizer = transformers.BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=False)
     tokenizer.save_pretrained(folder)
+    return folder
+
+
+def write_decoder(folder, model, **options):
+    """Write a bare decoder, whose tokenizer pads with the token that ends each text."""
+    end = "<|end|>"
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=280, special_tokens=[end], initial_alphabet=alphabet
+    )
+    tokenizer.train_from_iterator(TEXTS, trainer)
+    tokenizer.post_processor = tokenizers.processors.Sequence(
+        [
+            tokenizers.processors.ByteLevel(trim_offsets=False),
+            tokenizers.processors.TemplateProcessing(
+                single=f"$A {end}", pair=f"$A {end} $B {end}", special_tokens=[(end, 0)]
+            ),
+        ]
+    )
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token=end, eos_token=end, padding_side="left"
+    )
+    fast.save_pretrained(folder)
+    config = getattr(transformers, f"{model}Config")(
+        vocab_size=len(fast), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, head_dim=8, intermediate_size=24, max_position_embeddings=64,
+        pad_token_id=0, bos_token_id=0, eos_token_id=0, tie_word_embeddings=True,
+        initializer_range=0.5, **options,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    getattr(transformers, f"{model}Model")(config).save_pretrained(folder)
     return folder
 
 

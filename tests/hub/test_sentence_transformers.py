@@ -17,6 +17,7 @@ from tests.hub.sentence_folders import (
     TEXTS,
     check,
     edit,
+    write_decoder,
     write_source,
     write_whole,
     written,
@@ -54,6 +55,18 @@ def test_modules(name, source, tmp_path):
         torch.save(tensors, folder / "2_Dense" / "pytorch_model.bin")
         (folder / "2_Dense" / "model.safetensors").unlink()
     check(folder, tmp_path)
+
+
+def test_a_decoder(tmp_path):
+    """Qwen3-Embedding: the state of the last token, which is also the one that pads."""
+    source = write_decoder(tmp_path / "source", "Qwen3")
+    modules = [lambda: Pooling(16, "lasttoken"), Normalize]
+    folder = written(source, tmp_path / "theirs", modules, prompts=PROMPTS)
+    found, _ = check(folder, tmp_path, prompt_name="query")
+    (ids,) = found.tokenizer.encode(TEXTS[:1])
+    assert ids[-1] == found.model.config.pad_id
+    with pytest.raises(ValueError, match="the model to train must be an encoder, got '"):
+        found.trainable()
 
 
 @pytest.mark.parametrize("activation", ["Identity", "Tanh", "ReLU", "Sigmoid", "SiLU", "GELU"])

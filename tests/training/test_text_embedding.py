@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from keras_transformer import TextEmbedder
+from keras_transformer.models import LLaMA, LLaMAConfig
 from keras_transformer.models.sentence import Embedding
 from keras_transformer.training.text_embedding import distinct, train
 
@@ -68,6 +69,10 @@ def test_a_teacher(files, tmp_path):
     prompts = Embedding(prompts={"query": "a "}, default_prompt_name="query")
     TextEmbedder(embedder.model, embedder.tokenizer, embedding=prompts).save(tmp_path / "asks")
     refused("start_from must be an embedder without a default", start_from=tmp_path / "asks")
+    sizes = dict(d_model=8, d_ff=8, num_layers=1, num_heads=2)
+    decoder = LLaMA(LLaMAConfig(embedder.tokenizer.vocab_size, **sizes))
+    TextEmbedder(decoder, embedder.tokenizer).save(tmp_path / "decoder")
+    refused("start_from must be an embedder with an encoder", start_from=tmp_path / "decoder")
 
 
 @pytest.mark.once("no tensor")
