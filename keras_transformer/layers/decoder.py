@@ -33,6 +33,7 @@ class DecoderBlock(Layer):
         cross_attention: Whether there is cross-attention; False for a decoder-only model.
         recurrence: "ssru" for an `SSRU` in place of the self-attention; it needs no positions, so
             `bias` and `rotation` are ignored. None: self-attention.
+        causal: Whether later positions are hidden; False: only in a full pass, without a cache.
         options: Fields of `BlockOptions` and arguments of `keras.layers.Layer`. `window` and
             `global_tokens` apply to the self-attention only.
 
@@ -70,6 +71,7 @@ class DecoderBlock(Layer):
         d_ff: int,
         cross_attention: bool = True,
         recurrence: str | None = None,
+        causal: bool = True,
         **options: Any,
     ):
         block_options = self.options_class.pop_from(options, num_heads=num_heads, d_ff=d_ff)
@@ -78,10 +80,11 @@ class DecoderBlock(Layer):
         attention = block_options.part(AttentionOptions)
         add_norm = block_options.part(AddNormOptions)
         self.self_attention: Any = None
+        self.causal = causal
         self.recurrence = self._new_recurrence(recurrence)
         if not self.recurrence:
             self.self_attention = MultiHeadAttention(
-                **attention, causal=True, dtype=policy, name="self_attention"
+                **attention, causal=causal, dtype=policy, name="self_attention"
             )
         name = "recurrence_norm" if recurrence else "self_attention_norm"
         of_attention = block_options.of_attention_norm()
@@ -152,6 +155,7 @@ class DecoderBlock(Layer):
         settings = {
             "cross_attention": self.cross_attention is not None,
             "recurrence": "ssru" if self.recurrence else None,
+            "causal": self.causal,
         }
         return {**super().get_config(), **settings}
 
@@ -164,8 +168,8 @@ class Decoder(DecoderSpecMixin, Stack):
         num_layers: Number of blocks.
         num_heads: Number of attention heads per block.
         d_ff: Width inside the feed-forward.
-        cross_attention, recurrence: See `DecoderBlock`; with a recurrence, `relative_positions` and
-            `rotary` must be None.
+        cross_attention, recurrence, causal: See `DecoderBlock`; with a recurrence,
+            `relative_positions` and `rotary` must be None.
         options: Other arguments of `Stack`.
 
     Call arguments:
@@ -194,13 +198,14 @@ class Decoder(DecoderSpecMixin, Stack):
         d_ff: int,
         cross_attention: bool = True,
         recurrence: str | None = None,
+        causal: bool = True,
         **options: Any,
     ):
         super().__init__(num_layers, num_heads, d_ff, **options)
-        self.cross_attention, self.recurrence = cross_attention, recurrence
-        settings = dict(cross_attention=cross_attention, recurrence=recurrence)
+        self.cross_attention, self.recurrence, self.causal = cross_attention, recurrence, causal
+        settings = dict(cross_attention=cross_attention, recurrence=recurrence, causal=causal)
         self.blocks = self._new_blocks(DecoderBlock, num_layers, **settings)
-        self._add_norm_and_positions(bidirectional=False)
+        self._add_norm_and_positions(bidirectional=not causal)
         has_positions = self.rotaries or self.has_relative_bias
         accepted = "None with relative_positions or rotary"
         require(not (recurrence and has_positions), "recurrence", recurrence, accepted)
@@ -249,4 +254,5 @@ class Decoder(DecoderSpecMixin, Stack):
 
     def get_config(self) -> dict[str, Any]:
         settings = {"cross_attention": self.cross_attention, "recurrence": self.recurrence}
+        settings |= {"causal": self.causal}
         return {**super().get_config(), **settings}

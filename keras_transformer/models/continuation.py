@@ -31,7 +31,9 @@ def new_caches(model: DecoderOnly, rows: int, places: int) -> list[dict[str, Any
 
     Raises:
         NotImplementedError: If the model has relative positions, or linear attention.
+        ValueError: If the model is bidirectional.
     """
+    model.require_causal()
     if model.decoder.has_relative_bias:
         raise NotImplementedError(
             "model must not have relative positions to continue several sequences at once"

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from keras_transformer.backend import BACKEND, mask_bias, minimum, quick
+from keras_transformer.config import require
 from keras_transformer.layers import (
     Decoder,
     PositionalEmbedding,
@@ -97,6 +98,11 @@ class DecoderOnly(VocabularyModel):
         ids = keras.tree.map_structure(_as_ids, inputs)
         return self._project(self.hidden(ids, training=training))
 
+    def require_causal(self) -> None:
+        """Raise ValueError if tokens see later ones: such a model cannot generate."""
+        accepted = "False, to generate text: this model gives vectors"
+        require(self.decoder.causal, "bidirectional", True, accepted)
+
     def prefill(
         self, token_ids: Any, length: Any, beam_size: int = 1, segments: Any = None
     ) -> tuple[Any, Any, Callable]:
@@ -111,7 +117,11 @@ class DecoderOnly(VocabularyModel):
 
         Returns:
             Logits (B, V), the state and `step`, as in `EncoderDecoder.prefill`.
+
+        Raises:
+            ValueError: If the model is bidirectional.
         """
+        self.require_causal()
         crosses = self._crosses(token_ids, length, segments)
         if crosses and self.decoder.length_scaling == "dynamic":
             hidden, state = uncached.prefill(self, token_ids, length, beam_size, segments)

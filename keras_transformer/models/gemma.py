@@ -44,6 +44,8 @@ class GemmaConfig(Config):
         logit_cap: Limit of the logits; None: no limit.
         norm_output: Whether the output of each sub-layer has an RMS norm, too; false in Gemma 1.
         qk_norm: Whether queries and keys have an RMS norm over each head.
+        bidirectional: Whether a token also sees later ones (EmbeddingGemma, Vera et al. 2025); such
+            a model gives vectors, and cannot generate.
         epsilon: Epsilon of the norms.
         max_length: Longest sequence in tokens that the model was made for.
         pad_id: Id of the padding token.
@@ -72,6 +74,7 @@ class GemmaConfig(Config):
     logit_cap: float | None = None
     norm_output: bool = True
     qk_norm: bool = False
+    bidirectional: bool = False
     epsilon: float = 1e-6
     max_length: int = 8192
     pad_id: int = 0
@@ -136,6 +139,7 @@ class Gemma(DecoderOnly):
             norm_first=True,
             norm="rms",
             cross_attention=False,
+            causal=not config.bidirectional,
             use_bias=False,
             soft_cap=config.attention_cap,
             by_layer=by_layer,

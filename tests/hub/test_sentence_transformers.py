@@ -57,10 +57,17 @@ def test_modules(name, source, tmp_path):
     check(folder, tmp_path)
 
 
-def test_a_decoder(tmp_path):
-    """Qwen3-Embedding: the state of the last token, which is also the one that pads."""
-    source = write_decoder(tmp_path / "source", "Qwen3")
-    modules = [lambda: Pooling(16, "lasttoken"), Normalize]
+GEMMA = dict(use_bidirectional_attention=True, sliding_window=4, query_pre_attn_scalar=8)
+GEMMA |= dict(layer_types=["sliding_attention", "full_attention"])
+
+
+@pytest.mark.parametrize(
+    "model,mode,options", [("Qwen3", "lasttoken", {}), ("Gemma3Text", "mean", GEMMA)]
+)
+def test_a_decoder(model, mode, options, tmp_path):
+    """Qwen3-Embedding: the state of the last token, which also pads; EmbeddingGemma."""
+    source = write_decoder(tmp_path / "source", model, **options)
+    modules = [lambda: Pooling(16, mode), lambda: Dense(16, 24, bias=False), Normalize]
     folder = written(source, tmp_path / "theirs", modules, prompts=PROMPTS)
     found, _ = check(folder, tmp_path, prompt_name="query")
     (ids,) = found.tokenizer.encode(TEXTS[:1])

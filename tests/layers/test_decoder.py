@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_transformer.layers import Decoder, DecoderBlock, record_attention
+from keras_transformer.layers import Decoder, DecoderBlock, Encoder, record_attention
 
 SHAPE = BATCH, LENGTH, WIDTH = 2, 5, 6
 MEMORY = 4
@@ -145,6 +145,17 @@ def test_without_cross_attention_it_is_a_causal_encoder(x, randomize):
     np.testing.assert_allclose(numpy(step)[:, 0], numpy(whole)[:, 2], atol=1e-5)
 
 
+def test_without_the_causal_mask_it_is_an_encoder(x, randomize):
+    options = dict(relative_positions=(8, 6), norm_first=True, window=3)
+    decoder = Decoder(2, HEADS, INNER, cross_attention=False, causal=False, **options)
+    decoder.build(SHAPE)
+    randomize(decoder)
+    encoder = Encoder(2, HEADS, INNER, **options)
+    encoder.build(SHAPE)
+    encoder.set_weights(decoder.get_weights())
+    np.testing.assert_allclose(numpy(decoder(x)[0]), numpy(encoder(x)), atol=1e-5)
+
+
 def test_dropout_in_training_only(x, memory):
     block = DecoderBlock(HEADS, INNER, dropout=0.5)
     plain, trained = (numpy(block(x, memory=memory, training=on)[0]) for on in (False, True))
@@ -167,7 +178,7 @@ def test_stack_round_trips(x, memory, round_trips, norm_first):
 
 
 def test_decoder_only_round_trips(x, round_trips):
-    round_trips(Decoder(2, **OPTIONS, cross_attention=False, name="decoder"), x=x)
+    round_trips(Decoder(2, **OPTIONS, cross_attention=False, causal=False, name="decoder"), x=x)
     round_trips(DecoderBlock(**OPTIONS, cross_attention=False, name="block"), x=x)
 
 

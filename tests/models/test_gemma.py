@@ -5,6 +5,7 @@ import pytest
 from keras import ops
 
 from keras_transformer.models import Gemma, GemmaConfig
+from keras_transformer.models.continuation import new_caches
 
 V = 17
 SIZES = dict(
@@ -31,12 +32,22 @@ INPUTS = {"token_ids": np.random.default_rng(0).integers(3, V, (2, 9)).astype("i
         ({}, dict(logit_cap=0.5)),
         ({}, dict(qk_norm=True)),
         ({}, dict(norm_output=False)),
+        ({}, dict(bidirectional=True)),
         ({}, dict(epsilon=0.1)),
     ],
     ids=lambda fields: next(iter(fields), "plain"),
 )
 def test_each_field_counts(options, change, assert_counts):
     assert_counts(Gemma, GemmaConfig(V, **SIZES | options), INPUTS, **change)
+
+
+def test_a_bidirectional_model_does_not_generate():
+    model = Gemma(GemmaConfig(V, **SIZES, bidirectional=True))
+    message = "bidirectional must be False, to generate text: this model gives vectors, got True"
+    with pytest.raises(ValueError, match=message):
+        model.prefill(INPUTS["token_ids"], 12)
+    with pytest.raises(ValueError, match=message):
+        new_caches(model, 2, 12)
 
 
 def test_dropout_is_in_training_only(randomize):

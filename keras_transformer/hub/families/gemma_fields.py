@@ -80,7 +80,9 @@ FIELDS = {
         max_position_embeddings=size(131_072),
         final_logit_softcapping=positive(None),
         attn_logit_softcapping=exactly(None),
-        use_bidirectional_attention=_causal(False),
+        use_bidirectional_attention=Field(
+            "true, false or null", lambda x: isinstance(x, bool), False, null=True
+        ),
         sliding_window_pattern=size(6),
         rope_local_base_freq=positive(10000.0),
     ),

@@ -90,8 +90,11 @@ def _gemma3(theirs, names):
     local_theta, local_scaling = read_rotary(outer | {"rope_parameters": local})
     if local_scaling:
         raise ValueError(f"rope_parameters of {SLIDING} must not be scaled, got {local}")
-    every = theirs["sliding_window_pattern"]
-    return _read(theirs, theta, scaling, every, local_theta=local_theta, qk_norm=True)
+    bidirectional = bool(theirs["use_bidirectional_attention"])
+    if bidirectional and theirs["sliding_window"]:  # half of it is visible on each side
+        theirs = theirs | {"sliding_window": theirs["sliding_window"] // 2 + 1}
+    fields = dict(local_theta=local_theta, qk_norm=True, bidirectional=bidirectional)
+    return _read(theirs, theta, scaling, theirs["sliding_window_pattern"], **fields)
 
 
 def _with_images(theirs, names):
@@ -126,7 +129,11 @@ def _gemma_file(config):
 def _gemma3_file(config):
     theirs = _file(config, "Gemma3")
     local = {"rope_type": "default", "rope_theta": config.local_theta}
-    return theirs | {"rope_parameters": {FULL: theirs["rope_parameters"], SLIDING: local}}
+    theirs |= {"rope_parameters": {FULL: theirs["rope_parameters"], SLIDING: local}}
+    theirs |= {"use_bidirectional_attention": config.bidirectional}
+    if config.bidirectional and config.window:
+        theirs |= {"sliding_window": max(1, 2 * (config.window - 1))}
+    return theirs
 
 
 def _no_file(config):

@@ -156,7 +156,7 @@ def test_norms_are_stored_less_one(tmp_path):
         (dict(hidden_activation="gelu"), "hidden_activation must be 'gelu_pytorch_tanh', got"),
         (dict(attention_bias=True), "attention_bias must be False, got True"),
         (dict(tie_word_embeddings=False), "tie_word_embeddings must be True, got False"),
-        (dict(use_bidirectional_attention=True), "use_bidirectional_attention must be false or n"),
+        (dict(use_bidirectional_attention=1), "use_bidirectional_attention must be true, false or"),
         (dict(attn_logit_softcapping=3.0), "attn_logit_softcapping must be None, got 3.0"),
         (dict(layer_types=["linear_attention"] * 3), "layer_types must be a list of"),
         (
