@@ -29,6 +29,10 @@ def _flag(name: str, value: Any) -> None:
     require(isinstance(value, bool), name, value, "True or False")
 
 
+def _text(name: str, value: Any) -> None:
+    require(isinstance(value, str) and bool(value.strip()), name, value, "a text that is not empty")
+
+
 def _ids(name: str, value: Any) -> None:
     whole = isinstance(value, tuple) and all(type(x) is int and x >= 0 for x in value)
     require(whole, name, value, "a tuple of token ids")
@@ -223,6 +227,15 @@ class Search(SearchOptions):
         False,
         _flag,
         "Copy URLs, addresses, numbers, tags, placeholders and emoji of a source unchanged.",
+    )
+    force_terms: bool = option(
+        True,
+        _flag,
+        "Search again, with a constraint, if a translation lacks a term of the glossary; if not, a "
+        "language model only reads the terms in its prompt.",
+    )
+    style: str | None = option(
+        None, _text, "Style that a language model's prompt asks for, such as formal."
     )
     forced_eos: bool = option(
         True, _flag, "Whether a text at its maximum length must end with EOS.", of_model=True

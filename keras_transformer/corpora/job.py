@@ -58,7 +58,7 @@ _LOADING = ("precision", "engine", "source_language", "target_language")
 # versions do not have them.
 _LATER = (
     *("shortlist", "no_repeat_ngram_size", "diversity_rate", "repetition_penalty"),
-    *("early_stopping", "max_length", "protect"),
+    *("early_stopping", "max_length", "protect", "force_terms", "style"),
 )
 
 

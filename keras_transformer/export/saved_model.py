@@ -76,9 +76,10 @@ def saved_model(
 
     Raises:
         ImportError: If TensorFlow or tensorflow-text is missing.
-        ValueError: If an option is out of range, `protect` is set, `folder` is not a saved
-            translator or holds a language model, its tokenizer has no SentencePiece model, a
-            language is unknown or missing, or the pair of languages needs two steps.
+        ValueError: If an option is out of range, `protect`, `force_terms` or `style` is set,
+            `folder` is not a saved translator or holds a language model, its tokenizer has no
+            SentencePiece model, a language is unknown or missing, or the pair of languages needs
+            two steps.
         FileExistsError: If the version exists and `overwrite` is False, or its folder holds files
             that the export does not write.
         RuntimeError: If the export itself fails.
@@ -94,7 +95,10 @@ def saved_model(
         raise ValueError(f"a language model is exported to {EXPORTS}")
     defaults = without_protection(Search.saved(config, Path(folder, CONFIG)))
     search = Search.of(options, TRANSLATE, defaults)
-    require(not search.protect, "protect", True, "left out: a SavedModel only searches")
+    for name in ("protect", "force_terms", "style"):
+        value = getattr(search, name)
+        accepted = "left out: a SavedModel only searches"
+        require(value == getattr(Search, name), name, value, accepted)
     path = Path(out, str(version))
     check_free(path, overwrite)
     with replacing(path, lose_others=False) as temporary:

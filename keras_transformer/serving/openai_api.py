@@ -120,6 +120,9 @@ def admitted(request: Request) -> Any:
 def _model(service, name):
     model = service.catalogue.writers.get(name)
     if model is None:
+        if name in service.catalogue.models:
+            message = f"{name[:80]} is a translator: use /translate"
+            raise Refusal(400, message, "model")
         known = ", ".join(service.catalogue.writers) or "none"
         message = f"The model {name[:80]!r} does not exist; the language models are: {known}"
         raise Refusal(404, message, "model", "model_not_found")

@@ -18,7 +18,7 @@ from keras_transformer.text.translation_prompt import TranslationPrompt, filled
 
 # Stand-ins for the fields that differ from text to text: a chat template is rendered once with
 # them, and they are replaced by the values of each text.
-_MARKS = {x: f"\ue000{x}\ue000" for x in ("text", "terms", "context")}
+_MARKS = {x: f"\ue000{x}\ue000" for x in ("text", "terms", "style", "context")}
 _NO_ID = -1
 EXPORTS = "hugging-face or gguf"
 
@@ -78,6 +78,8 @@ class PromptTokenizer(Tokenizer):
         self.source_languages = self.target_languages = prompt.codes
         self._source, self._target = "source", "target"
         self._chosen: tuple[str | None, str | None] = None, None
+        self._glossary: Glossary | None = None
+        self._style: str | None = None
 
     def _between(self, source_language: str | None, target_language: str | None) -> PromptTokenizer:
         chosen = copy.copy(self)
@@ -85,6 +87,11 @@ class PromptTokenizer(Tokenizer):
         for name in ("source_frame", "_lead"):
             chosen.__dict__.pop(name, None)
         return chosen
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether the prompt has a template for a text with terms."""
+        return self.prompt.variant(*self._chosen).with_terms is not None
 
     @property
     def has_context(self) -> bool:
@@ -106,16 +113,29 @@ class PromptTokenizer(Tokenizer):
         end = _num_common(one[begin:][::-1], other[begin:][::-1])
         return Frame(tuple(one[:begin]), tuple(one[len(one) - end :]))
 
-    def encode_with(self, texts: Sequence[str], glossary: Glossary) -> list[list[int]]:
-        """Return the ids of prompts with the terms of a glossary that the texts contain."""
-        return self._prompts([(x, glossary.pairs_in(x)) for x in texts])
+    def asking_for(self, glossary: Glossary | None, style: str | None) -> PromptTokenizer:
+        """Return a tokenizer whose prompts ask for terms and a style.
+
+        Args:
+            glossary: Glossary with the terms; a prompt has those that its text contains.
+            style: The style.
+
+        Raises:
+            ValueError: If there is a style, and the prompt has no place for it.
+        """
+        has_style = self.prompt.variant(*self._chosen).with_style is not None
+        accepted = "None: the prompt has no place for a style"
+        require(style is None or has_style, "style", style, accepted)
+        asking = copy.copy(self)
+        asking._glossary, asking._style = glossary, style
+        return asking
 
     def _encode(
         self, side: str, texts: list[str], sampling: float, seed: int | None
     ) -> list[list[int]]:
         require(not sampling, "sampling", sampling, "0 for a language model")
         if side == "source":
-            return self._prompts([(text, []) for text in texts])
+            return self._prompts(texts)
         lead, *ids = self._encoder.encode(
             [self._lead, *(self._lead + x.strip() for x in texts)], framed=False
         )
@@ -125,26 +145,26 @@ class PromptTokenizer(Tokenizer):
     def _decode(self, side: str, ids: list[list[int]]) -> list[str]:
         return [x.strip() for x in self._texts.decode(ids)]
 
-    def _prompts(self, items):
-        """Return the ids of a prompt for each pair of a text and its terms.
-
-        For an empty text, these are the ids of `source_frame`.
-        """
-        full = [i for i, (text, _) in enumerate(items) if text.strip()]
-        rows = [self.source_frame.around([]) for _ in items]
-        encoded = self._encoded([self._filled(*items[i]) for i in full])
+    def _prompts(self, texts):
+        """Return the ids of the prompt for each text; for an empty one, those of `source_frame`."""
+        full = [i for i, text in enumerate(texts) if text.strip()]
+        rows = [self.source_frame.around([]) for _ in texts]
+        encoded = self._encoded([self._filled(texts[i]) for i in full])
         for i, ids in zip(full, encoded, strict=True):
             rows[i] = ids
         return rows
 
-    def _filled(self, text, terms):
-        """Return the prompt of a text, with its terms or context if a template has them."""
+    def _filled(self, text):
+        """Return the prompt of a text, with its style, terms or context if a template has them."""
         prompt = self.prompt.variant(*self._chosen)
+        terms = self._glossary.pairs_in(text) if self._glossary is not None else []
         context, _, text = text.rpartition(SEPARATOR)
-        values = dict(text=text.strip(), terms=prompt.lines(terms))
+        values = dict(text=text.strip(), terms=prompt.lines(terms), style=self._style or "")
         values["context"] = "\n".join(x.strip() for x in context.split(SEPARATOR))
         name = "template"
-        if terms and prompt.with_terms is not None:
+        if self._style is not None:
+            name = "with_style"
+        elif terms and prompt.with_terms is not None:
             name = "with_terms"
         elif context and prompt.with_context is not None:
             name = "with_context"

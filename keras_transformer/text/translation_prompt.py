@@ -16,9 +16,9 @@ from keras_transformer.config import require
 from keras_transformer.names import advice
 
 FOLDER = Path(__file__).with_name("prompts")
-FIELDS = ("source", "target", "source_code", "target_code", "text", "terms", "context")
+FIELDS = ("source", "target", "source_code", "target_code", "text", "terms", "style", "context")
 _FIELD = re.compile(r"\{(\w+)\}")
-_TEMPLATES = ("template", "with_terms", "with_context")
+_TEMPLATES = ("template", "with_terms", "with_style", "with_context")
 # Defaults that search as `generate` of `transformers` does by default: greedily.
 SEARCH = dict(beam_size=1, length_penalty=1.0, scoring="transformers", forced_eos=False)
 NAMES = tomllib.loads(Path(__file__).with_name("language_names.toml").read_text("utf-8"))
@@ -30,13 +30,15 @@ class TranslationPrompt:
 
     A template is a text with fields: `{source}` and `{target}`, the names of the languages,
     `{source_code}` and `{target_code}`, their codes, `{text}`, the text to translate, `{terms}`,
-    lines of terms and their translations, and `{context}`, the preceding sentences, one per line.
+    lines of terms and their translations, `{style}`, such as "formal", and `{context}`, the
+    preceding sentences, one per line. A text with terms and a style gets `with_style`.
 
     Args:
         template: The template.
         with_terms: Template for a text with terms of a glossary; None: the prompt has no place for
             terms.
         term: A line of `{terms}`, with the fields `{term}` and `{form}`.
+        with_style: Template for a text with a style; None: the prompt has no place for a style.
         with_context: Template for a text with its context; None: the prompt has no place for it.
         chat: Whether a template is the content of the user's message in the model's chat template;
             else it is the whole prompt, to which the tokenizer adds its special tokens (BOS).
@@ -60,6 +62,7 @@ class TranslationPrompt:
     template: str
     with_terms: str | None = None
     term: str = "{term}: {form}"
+    with_style: str | None = None
     with_context: str | None = None
     chat: bool = True
     ends: tuple[str, ...] = ()

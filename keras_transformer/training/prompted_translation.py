@@ -7,6 +7,7 @@ As in `training.chat_tuning`, several pairs share a row; no pair attends to anot
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import LLaMA, LLaMAConfig
 from keras_transformer.text.prompt_tokenizer import PromptTokenizer
 from keras_transformer.text.text_tokenizer import TextTokenizer
-from keras_transformer.text.translation_prompt import TranslationPrompt
+from keras_transformer.text.translation_prompt import TranslationPrompt, filled
 from keras_transformer.training.language_models import compile_for_text, read_start, to_train
 from keras_transformer.training.runs import say
 from keras_transformer.training.task import TaskRun, task
@@ -84,7 +85,7 @@ def train(
     start = None if run.start_from is None else read_start(run.start_from)
     asked = _prompt(start, prompt, pair)
     keras.utils.set_random_seed(run.seed)
-    writer = _new(run, data["train"]) if start is None else start
+    writer = _new(run, data["train"], asked) if start is None else start
     config = writer.model.config
     require_whole("length", run.length, 2)
     accepted = f"at most {config.max_length}, the max_length of the model"
@@ -151,9 +152,12 @@ def _prompt(start, prompt, pair):
     return dataclasses.replace(asked, directions=directions, **sides)
 
 
-def _new(run, pairs):
-    """Return a new LLaMA with a tokenizer that is trained on the pairs."""
-    texts = (text for pair in pairs for text in pair)
+def _new(run, pairs, asked):
+    """Return a new LLaMA with a tokenizer that is trained on the prompts and translations."""
+    languages = asked.source_language, asked.target_language
+    names, template = asked.fields_of(*languages), asked.variant(*languages).template
+    sides = ((filled(template, names | {"text": source}), target) for source, target in pairs)
+    texts = itertools.chain.from_iterable(sides)
     tokenizer = TextTokenizer.train(texts, "bytes", run.vocab_size).with_special_tokens([END])
     end = tokenizer.pieces()[END]
     config = LLaMAConfig(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from keras_transformer.text.prompt_tokenizer import PromptTokenizer
 from keras_transformer.translate.engines.engine import Hypothesis
 
+_COLONS = (":", "：")
 EMPTY, REPEATED, EXPLAINED = "empty", "the prompt again", "an explanation, cut off"
 
 
@@ -18,8 +20,9 @@ def checked_replies(
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses without explanations.
 
-    An explanation begins with a stop text of the prompt that the source does not contain. A warning
-    counts the texts whose best hypothesis is empty, repeats the prompt, or was cut.
+    An explanation begins with a stop text of the prompt that the source does not contain, or ends
+    with a colon before one, such as "Here is the translation:". A warning counts the texts whose
+    best hypothesis is empty, repeats the prompt, or was cut.
 
     Args:
         tokenizer: Tokenizer with the prompt.
@@ -52,7 +55,8 @@ def checked_replies(
 def _checked(tokenizer, text, reply):
     """Return a reply, cut before its first stop text, and its fault, None if it has none.
 
-    A reply that begins with a stop text, or that repeats the prompt, is not cut.
+    An introduction, which ends with a colon, is cut off, too. A reply that begins with a stop text,
+    or that repeats the prompt, is not cut.
     """
     if not text.strip():
         return reply, None
@@ -61,8 +65,10 @@ def _checked(tokenizer, text, reply):
     if tokenizer.instruction and tokenizer.instruction in reply:
         return reply, REPEATED
     stops = [x for x in tokenizer.prompt.stop if x not in text.strip()]
-    places = [place for x in stops if (place := reply.find(x)) >= 0]
-    if not places:
+    if not any(x in reply for x in stops):
         return reply, None
-    kept = reply[: min(places)].strip()
-    return (kept, EXPLAINED) if kept else (reply, EXPLAINED)
+    first, *rest = map(str.strip, re.split("|".join(map(re.escape, stops)), reply))
+    if not first:
+        return reply, EXPLAINED
+    is_introduction = first.endswith(_COLONS) and not text.strip().endswith(_COLONS)
+    return (next(filter(None, rest), first) if is_introduction else first), EXPLAINED

@@ -110,7 +110,8 @@ def search_with_terms(
         ValueError: If the tokenizer cannot spell a term, the terms of a text do not fit into the
             longest translation, or there is a glossary and the search samples or uses a shortlist.
     """
-    glossary: Glossary | None = request.constraint
+    glossary: Glossary | None = request.constraint if search.force_terms else None
+    search = dataclasses.replace(search, force_terms=True)
     if glossary is not None:
         require(search.temperature is None, "constraint", glossary, "None for samples")
         require(not search.shortlist, "constraint", glossary, "None with shortlist=True")
@@ -127,7 +128,8 @@ def search_with_terms(
         if text.strip() and not all(phrases.are_in(x.text) for x in results[i][:count])
     ]
     if again:
-        part = _constrained(tokenizer, config, request.part(again), [wanted[i] for i in again])
+        part = dataclasses.replace(request.part(again), constraint=glossary)
+        part = _constrained(tokenizer, config, part, [wanted[i] for i in again])
         beams = max(LEAST_BEAMS, search.beam_size)
         # Without a shortlist, which may lack the pieces of a phrase.
         search = dataclasses.replace(search, beam_size=beams, num_hypotheses=count, shortlist=False)

@@ -45,6 +45,8 @@ def test_models(client, url):
     with pytest.raises(openai.NotFoundError) as caught:
         client.models.retrieve("nobody")
     assert caught.value.code == "model_not_found"
+    with pytest.raises(openai.BadRequestError, match="en-de is a translator: use /translate"):
+        client.chat.completions.create(model="en-de", messages=CHAT)
     # The path is also one of TensorFlow Serving's API, for translators.
     assert "model_version_status" in httpx.get(f"{url}/v1/models/en-de").json()
 

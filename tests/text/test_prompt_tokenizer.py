@@ -18,6 +18,7 @@ OF_MODELS = {
     "salamandra-ta": "qwen",
     "hunyuan-mt": "llama-3",
     "hy-mt": "mistral",
+    "hy-mt2": "mistral",
 }
 TEXTS = [" The dog sleeps. ", "犬 {target} {x}", "A\nB"]
 
@@ -95,21 +96,25 @@ def test_a_translation_continues_the_prompt(folders):
     assert tokenizer.decode_target([[*reply, 5]]) == ["Ein Hund"]
 
 
-def test_terms_and_context_have_their_places(folders):
+def test_terms_style_and_context_have_their_places(folders):
     write_folder("smollm", folders["smollm"])
     prompt = TranslationPrompt(
         "{target}: {text}",
         with_terms="{terms}; {text}",
+        with_style="[{style}] {text}",
         with_context="({context}) {text}",
     )
     tokenizer = read(folders["smollm"], prompt)
     texts = TextTokenizer.read(folders["smollm"])
     glossary = Glossary({"dog": ["Hund", "Hunde"], "cat": ["Katze"]})
-    rows = tokenizer.encode_with(["A Dog", "A cow"], glossary)
+    rows = tokenizer.asking_for(glossary, None).encode_source(["A Dog", "A cow"])
+    rows += tokenizer.asking_for(glossary, "formal").encode_source(["A Dog"])
     rows += tokenizer.encode_source(["One. <sep> Two. <sep> Three."])
-    with_terms, plain, with_context = (x.split("user\n")[1] for x in texts.decode(rows))
+    decoded = (x.split("user\n")[1] for x in texts.decode(rows))
+    with_terms, plain, with_style, with_context = decoded
     assert with_terms.startswith("Dog: Hund; A Dog\n")
     assert plain.startswith("German: A cow\n")
+    assert with_style.startswith("[formal] A Dog\n")
     assert with_context.startswith("(One.\nTwo.) Three.\n")
     assert reads_context(tokenizer)
     assert not reads_context(read(folders["smollm"], TranslationPrompt("{text}")))
@@ -128,5 +133,7 @@ def test_what_does_not_fit_is_refused(folders):
         tokenizer.encode_source(["x"], sampling=0.1)
     with pytest.raises(ValueError, match="target_language must be one of"):
         tokenizer.between("en", "xx")
+    with pytest.raises(ValueError, match="style must be None: the prompt has no place for a style"):
+        tokenizer.asking_for(None, "formal")
     with pytest.raises(ValueError, match="saved by CausalLM"):
         tokenizer.save(folders["smollm"] / "copy")

@@ -47,6 +47,11 @@ def test_terms_are_lines():
     assert text.startswith(f"参考下面的翻译：\n{lines}\n\n") and text.endswith("：\nJa.")
 
 
+def test_a_style_has_a_place():
+    text = content(TranslationPrompt.read("hy-mt2"), "de", "en", "with_style", style="formal")
+    assert text.endswith("style must strictly conform to [formal]:\n\nJa.")
+
+
 def test_a_prompt_survives_as_plain_values():
     for name in builtin_prompts():
         prompt = TranslationPrompt.read(name)
@@ -70,7 +75,7 @@ def test_a_prompt_survives_as_plain_values():
         ("Hunyuan-MT-7B", "hunyuan-mt"),
         ("Hunyuan-MT-Chimera-7B", None),
         ("HY-MT1.5-1.8B", "hy-mt"),
-        ("Hy-MT2-7B", "hy-mt"),
+        ("Hy-MT2-7B", "hy-mt2"),
         ("SmolLM2-135M-Instruct", None),
     ],
 )

@@ -13,6 +13,7 @@ from keras_transformer.pretrained import load_pretrained
 from keras_transformer.text.glossary import Glossary
 from keras_transformer.text.translation_prompt import TranslationPrompt
 from keras_transformer.translate.document_translation import translate_documents
+from keras_transformer.translate.engines.engine import Hypothesis
 from keras_transformer.translate.ensemble import ensemble
 from keras_transformer.translate.translator import Translator
 from tests.backends import cases
@@ -117,6 +118,9 @@ def test_all_that_a_translator_does(tower):
     assert forced.startswith("Der Hund")
     glossary = Glossary({"dog": ["Hund"]})
     assert "Hund" in translator.translate(TEXTS[:1], constraint=glossary, max_length=12)[0]
+    for options in (dict(force_terms=False, constraint=glossary), dict(style="formal")):
+        with pytest.raises(ValueError, match="force_terms|style"):
+            translator.translate(TEXTS[:1], **options)
     assert len(translator.sample(TEXTS, seed=1, **short)) == 3
     both = ensemble([translator, translator])
     plain = translator.nbest(TEXTS[:1], beam_size=2, **short)[0]
@@ -142,6 +146,28 @@ def test_documents_are_translated_with_the_sentences_before(tower, tmp_path):
     assert results == translator.translate(windows, **short)
     ids = translator.tokenizer.encode_source(windows[2:])
     assert "Two. / Three." in writer.tokenizer.decode(ids)[1]
+
+
+@pytest.mark.once("prompts: no tensor differs")
+@pytest.mark.filterwarnings("ignore:.*no plain translations")
+def test_terms_and_a_style_are_asked_for(tower, tmp_path, monkeypatch):
+    prompt = TranslationPrompt("{text}", with_terms="{terms}; {text}", with_style="{style}: {text}")
+    writer = load_pretrained(tower[0], prompt="tower")
+    CausalLM(writer.model, writer.tokenizer, writer.template, prompt=prompt).save(tmp_path)
+    translator, short = Translator.load(tmp_path), dict(max_length=6)
+    glossary = Glossary({"dog": ["Hund"]})
+    asked = translator.translate(["A dog, 7"], constraint=glossary, force_terms=False, **short)
+    assert asked == translator.translate(["dog: Hund; A dog, 7"], **short)
+    plain, formal = translator.translate(["formal: A dog"], **short), dict(style="formal")
+    assert translator.translate(["A dog"], **formal, **short) == plain
+    searched = []
+    monkeypatch.setattr(
+        translator._engine,
+        "_search",
+        lambda _, request, search: searched.extend(request.ids) or [[Hypothesis("Hund", 0.0)]],
+    )
+    translator.translate(["A dog x@y.org"], constraint=glossary, force_terms=False, protect=True)
+    assert "dog: Hund; A dog" in writer.tokenizer.decode(searched)[0]
 
 
 @pytest.mark.once("files and options: no tensor differs")

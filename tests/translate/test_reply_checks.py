@@ -38,6 +38,16 @@ def test_other_replies_are_counted_and_explanations_cut():
     assert texts == ["", "Translate into German: Two", "Drei", "Vier"]
 
 
+def test_an_introduction_is_cut_off_unless_the_source_has_one():
+    with pytest.warns(UserWarning, match="3 of 3 replies .*: 3 an explanation, cut off"):
+        texts = checked(
+            ("One", "Here is the translation:\n\nEins\nHope it helps!"),
+            ("Two:", "Zwei:\n(2)"),
+            ("Three", "Drei:\n"),
+        )
+    assert texts == ["Eins", "Zwei:", "Drei:"]
+
+
 def test_a_rule_of_ones_own_cuts_and_never_leaves_nothing():
     with pytest.warns(UserWarning, match="2 an explanation"):
         assert checked(("a\nb", "c\nd (Note: e)"), ("a", "(Note b")) == ["c\nd", "(Note b"]

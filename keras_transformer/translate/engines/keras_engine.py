@@ -96,16 +96,23 @@ class KerasEngine:
             ValueError: If the constraint is neither a `Glossary` nor has a method `start`; see also
                 `search_texts` and `search_with_terms`.
         """
-        if not isinstance(tokenizer, PromptTokenizer):
-            return self._found(tokenizer, request.read(tokenizer), search)
-        if isinstance(request.constraint, Glossary) and request.ids is None:
-            ids = tokenizer.encode_with(request.texts, request.constraint)
-            request = replace(request, ids=ids)
-        lists = self._found(tokenizer, request.read(tokenizer), search)
+        glossary = request.constraint if isinstance(request.constraint, Glossary) else None
+        is_prompted = isinstance(tokenizer, PromptTokenizer)
+        can_read = is_prompted and tokenizer.has_terms
+        accepted = "True without a prompt that has a place for terms"
+        require(glossary is None or search.force_terms or can_read, "force_terms", False, accepted)
+        if not is_prompted:
+            require(search.style is None, "style", search.style, "None without a prompt")
+            return self._found(tokenizer, tokenizer, request, search)
+        encoder = tokenizer.asking_for(glossary, search.style)
+        if glossary is not None or search.style is not None:
+            request = replace(request, ids=None)
+        lists = self._found(tokenizer, encoder, request, replace(search, style=None))
         return checked_replies(tokenizer, request.texts, lists)
 
-    def _found(self, tokenizer, request, search):
-        """Return the hypotheses of a request whose texts are encoded, see `search`."""
+    def _found(self, tokenizer, encoder, request, search):
+        """Return the hypotheses of a request, whose texts `encoder` encodes; see `search`."""
+        request = request.read(encoder)
 
         def find_with(part: Request, numbers: Sequence[Numbers] | None) -> list[list[Hypothesis]]:
             return self.search_with_numbers(tokenizer, part, search, numbers)
@@ -114,7 +121,7 @@ class KerasEngine:
         protects = search.protect and search.temperature is None
         search = replace(search, protect=False)
         if protects and (is_free or is_glossary):
-            return search_protected(find_with, tokenizer, self.config.max_length, request)
+            return search_protected(find_with, encoder, self.config.max_length, request)
         if is_glossary:
             return find_with(request, None)
         can_start = is_free or hasattr(request.constraint, "start")

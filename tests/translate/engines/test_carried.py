@@ -37,6 +37,7 @@ OPTIONS = dict(
     prefixes=["six", "six"],
     strict=True,
     constraint=Glossary({"one": ["two"]}),
+    force_terms=False,
 )
 DRAWS = dict(temperature=0.5, top_k=2, top_p=0.5, min_p=0.1, epsilon_cutoff=0.1)
 USES = {
@@ -79,7 +80,8 @@ def translators(ours, theirs, saved_model, onnx_folder):
 
 def test_the_table_has_all_options():
     for column in table().values():
-        assert column.keys() == USES.keys() >= {*Search.names()}
+        # Only language models take a style, and only the Keras engine runs them.
+        assert column.keys() == USES.keys() >= {*Search.names()} - {"style"}
 
 
 @pytest.mark.parametrize("name", USES)
@@ -97,7 +99,8 @@ def test_the_table_says_what_is_taken_and_refused(name, translators):
         with pytest.raises(ValueError, match=rf"^{words}.* (must be|needs) "):
             USES[name](translator)
         at_export = name in inspect.signature(export.saved_model).parameters
-        at_export = at_export and name != "protect"  # refused there, where folders may have it
+        # These are refused there, where folders may have them.
+        at_export = at_export and name not in ("protect", "force_terms")
         assert cell == ("at export" if at_export and column == "SavedModel" else "no")
 
 
