@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -38,11 +39,13 @@ CHATML = (
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 GEMMA = (
-    "{{ bos_token }}{% for m in messages %}<start_of_turn>{{ m.role }}\n{{ m.content | trim }}"
-    "<end_of_turn>\n{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
+    "{{ bos_token }}{% for m in messages %}<start_of_turn>"
+    "{{ 'model' if m.role == 'assistant' else m.role }}\n{{ m.content | trim }}<end_of_turn>\n"
+    "{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
 )
 HUNYUAN = (
-    "{{ bos_token }}{% for m in messages %}<|user|>{{ m.content }}{% endfor %}"
+    "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}"
+    "{% else %}<|assistant|>{{ m.content }}{{ eos_token }}{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 CHATS = {
@@ -103,7 +106,7 @@ def expected(model, tokenizer, prompt_name: str) -> dict:
     from keras_transformer.text.translation_prompt import TranslationPrompt, filled
 
     prompt = TranslationPrompt.read(prompt_name)
-    ends = [tokenizer.convert_tokens_to_ids(x) for x in [*prompt.ends, "<|im_end|>", "</s>"]]
+    ends = map(tokenizer.convert_tokens_to_ids, ("<|im_end|>", "<end_of_turn>", "</s>"))
     ends = [x for x in ends if x is not None]
     results: dict = dict(ids=[], logits=[], greedy=[], beam=[], scores=[])
     for text in TEXTS:
@@ -133,13 +136,16 @@ def expected(model, tokenizer, prompt_name: str) -> dict:
 
 def compare(room: Path) -> None:
     """Print, as JSON, the cells of each family under this backend."""
+    from keras_transformer.language.causal_lm import CausalLM
     from keras_transformer.pretrained import load_pretrained
     from keras_transformer.translate.translator import Translator
 
     cells = {}
     for number, (name, (prompt, *_)) in enumerate(FAMILIES.items()):
         theirs = json.loads((room / f"{number}.json").read_text("utf-8"))
-        load_pretrained(room / str(number), **PAIR, prompt=prompt).save(room / "ours")
+        ours = load_pretrained(room / str(number), **PAIR, prompt=prompt)
+        uncut = replace(ours.prompt, stop=())  # `transformers` cuts no explanations off
+        CausalLM(ours.model, ours.tokenizer, ours.template, ours.search, uncut).save(room / "ours")
         translator = Translator.load(room / "ours")
         ids = translator.tokenizer.encode_source(TEXTS)
         predict = translator.model.model.predict
@@ -147,10 +153,10 @@ def compare(room: Path) -> None:
         options = dict(max_length=LENGTH)
         greedy, beam = (translator.nbest(TEXTS, beam_size=x, **options) for x in (1, 4))
         scores = [[x.score for x in row] for row in beam]
-        ours = dict(ids=ids, greedy=_texts(greedy), beam=_texts(beam))
-        prompts, *texts = (sum(map(operator.eq, x, theirs[y])) for y, x in ours.items())
-        ours = dict(logits=logits, scores=scores)
-        logit, score = (np.abs(np.subtract(x, theirs[y])).max() for y, x in ours.items())
+        found = dict(ids=ids, greedy=_texts(greedy), beam=_texts(beam))
+        prompts, *texts = (sum(map(operator.eq, x, theirs[y])) for y, x in found.items())
+        found = dict(logits=logits, scores=scores)
+        logit, score = (np.abs(np.subtract(x, theirs[y])).max() for y, x in found.items())
         count = [f"{x} of {len(TEXTS)}" for x in (prompts, *texts)]
         cells[name] = [count[0], f"{logit:.0e}", *count[1:], f"{score:.0e}"]
     print(json.dumps(cells))
