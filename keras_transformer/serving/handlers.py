@@ -12,6 +12,7 @@ from keras_transformer.running.inputs import Request, Source
 from keras_transformer.search import NBEST, TRANSLATE
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.glossary import Glossary
+from keras_transformer.text.prompt_tokenizer import PromptTokenizer
 from keras_transformer.text.tokenizer import Texts, checked_texts
 from keras_transformer.text.word_spans import members_of, words
 from keras_transformer.translate.engines.exported import GraphEngine, SavedModelEngine, estimate
@@ -49,13 +50,12 @@ class TranslatorHandler:
         options: Search options, as in `Translator.nbest`.
     """
 
-    can_attend = True
-
     def __init__(
         self, translator: Translator, estimator: QualityEstimator | None = None, **options: Any
     ):
         self.translator, self._estimator = translator, estimator
         self.can_estimate = estimator is not None
+        self.can_attend = not isinstance(translator.tokenizer, PromptTokenizer)
         self.can_score = not translator.middle  # a translation in two steps has no probability
         self.max_length = translator.config.max_length
         self._search = translator.options(options)

@@ -42,7 +42,8 @@ def test_with_a_prompt_it_is_served_as_a_translator(writer, tmp_path):
     assert not is_language_model(tmp_path / "asked")
     catalogue = Catalogue.load([tmp_path / "asked"], warm_up=False)
     assert list(catalogue.models) == ["asked"] and not catalogue.writers
-    assert len(catalogue.route("en", "de")) == 1 and catalogue.targets("en") == ["de"]
+    (handler,) = catalogue.route("en", "de")
+    assert not handler.can_attend and catalogue.targets("en") == ["de"]
 
 
 def test_replicas_are_refused_by_name(writer_folder):

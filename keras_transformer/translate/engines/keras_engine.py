@@ -97,18 +97,18 @@ class KerasEngine:
                 `search_texts` and `search_with_terms`.
         """
         glossary = request.constraint if isinstance(request.constraint, Glossary) else None
-        is_prompted = isinstance(tokenizer, PromptTokenizer)
-        can_read = is_prompted and tokenizer.has_terms
+        prompted = tokenizer if isinstance(tokenizer, PromptTokenizer) else None
+        can_read = prompted is not None and prompted.has_terms
         accepted = "True without a prompt that has a place for terms"
         require(glossary is None or search.force_terms or can_read, "force_terms", False, accepted)
-        if not is_prompted:
+        if prompted is None:
             require(search.style is None, "style", search.style, "None without a prompt")
             return self._found(tokenizer, tokenizer, request, search)
-        encoder = tokenizer.asking_for(glossary, search.style)
+        encoder = prompted.asking_for(glossary, search.style)
         if glossary is not None or search.style is not None:
             request = replace(request, ids=None)
         lists = self._found(tokenizer, encoder, request, replace(search, style=None))
-        return checked_replies(tokenizer, request.texts, lists)
+        return checked_replies(prompted, request.texts, lists)
 
     def _found(self, tokenizer, encoder, request, search):
         """Return the hypotheses of a request, whose texts `encoder` encodes; see `search`."""
