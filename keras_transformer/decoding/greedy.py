@@ -147,8 +147,11 @@ class _Greedy:
 
     def _masked(self, logits_BV, forced_B, alive):
         """Return the logits without banned ids, early EOS, and what the constraint excludes."""
-        rules, ids_V = self.rules, quick.arange(self.vocab_size, dtype="int32")
-        banned_V = quick.zeros((self.vocab_size,), dtype="float32")
+        rules = self.rules
+        # On TensorFlow, `vocab_size` is None with a shortlist.
+        size = self.vocab_size or quick.shape(logits_BV)[1]
+        ids_V = quick.arange(size, dtype="int32")
+        banned_V = quick.zeros((size,), dtype="float32")
         banned_V = sum((quick.cast(ids_V == x, "float32") for x in rules.never), banned_V)
         allowed_BV = logits_BV + banned_V * IMPOSSIBLE
         if rules.search.min_length:

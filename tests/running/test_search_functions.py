@@ -169,7 +169,7 @@ def lists(ids, vocab_size=13):
 
 
 @pytest.mark.parametrize(
-    "beam_size,penalty", cases(itertools.product((1, 3), (1.0, 2.0)), (3, 2.0))
+    "beam_size,penalty", cases(itertools.product((1, 3), (1.0, 2.0)), (1, 2.0), (3, 2.0))
 )
 def test_a_shortlist_of_all_ids_changes_nothing(translator, beam_size, penalty):
     search = Search(beam_size, 0.6, max_extra_length=EXTRA, repetition_penalty=penalty)
