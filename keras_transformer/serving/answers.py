@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_transformer.serving import markup
 from keras_transformer.serving.handlers import Links
-from keras_transformer.serving.jobs import Aligner, Judge, Termed
+from keras_transformer.serving.jobs import NO_WISHES, Aligner, Judge, Wished, Wishes
 from keras_transformer.serving.queue import Batcher, HandlerError
 from keras_transformer.serving.sentences import Sentences
 from keras_transformer.serving.turns import Workers
@@ -45,7 +45,7 @@ async def translate_texts(
     texts: Sequence[str],
     alternatives: int,
     estimates: bool = False,
-    glossary: Terms | None = None,
+    wishes: Wishes = NO_WISHES,
 ) -> list[Translated]:
     """Translate texts; white space is preserved.
 
@@ -59,17 +59,17 @@ async def translate_texts(
             sentences differ in one or more sentences.
         estimates: Whether to estimate the quality; without effect unless there is one handler, with
             a calibration.
-        glossary: Terms that the translations must contain; None: no terms.
+        wishes: What the request wants of its translations.
 
     Raises:
         TooLargeError, QueueFullError: See `Batcher.check`.
-        ValueError: If there is a glossary and no single handler that takes it.
+        ValueError: If there are wishes and no single handler that takes them.
         HandlerError: If a handler fails.
     """
     split, items, costs = await workers.run(_split, texts, language, handlers[0], batcher)
     sentences = [sentence for split_text in split for sentence in split_text.texts]
     count = 1 + alternatives
-    searchers = await workers.run(with_terms, handlers, glossary, sentences)
+    searchers = await workers.run(with_wishes, handlers, wishes, sentences)
     hypotheses = await _search(batcher, workers, searchers, items, count, costs)
     qualities = [None] * len(sentences)
     if estimates and len(handlers) == 1 and handlers[0].can_estimate:
@@ -110,14 +110,14 @@ async def translate_html(
     handlers: Sequence[Any],
     language: str,
     sources: Sequence[str],
-    glossary: Terms | None = None,
+    wishes: Wishes = NO_WISHES,
 ) -> list[str]:
     """Translate the text in HTML and place the tags around the aligned words.
 
     Args:
         batcher, workers, handlers, language: As in `translate_texts`.
         sources: HTML texts.
-        glossary: As in `translate_texts`.
+        wishes: As in `translate_texts`.
 
     Raises:
         TooLargeError, QueueFullError, HandlerError, ValueError: As in `translate_texts`.
@@ -129,7 +129,7 @@ async def translate_html(
     # Sentences with tags need word alignments. The alignments of two handlers are composed.
     texts = [sentence for split_text in split for sentence in split_text.texts]
     steps = [texts]
-    for searcher in await workers.run(with_terms, handlers, glossary, texts):
+    for searcher in await workers.run(with_wishes, handlers, wishes, texts):
         hypotheses = await submitted(batcher, workers, searcher, items, 1, costs)
         steps.append([x[0] for x in hypotheses])
         items, costs = steps[-1], None
@@ -252,19 +252,20 @@ def read_all(texts: Sequence[Any], handler: Any, batcher: Batcher) -> tuple[list
     return reader.all()
 
 
-def with_terms(
-    handlers: Sequence[Any], glossary: Terms | None, sentences: Sequence[str]
-) -> Sequence[Any]:
-    """Return the handlers, or the job that translates sentences with the terms of a glossary.
+def with_wishes(handlers: Sequence[Any], wishes: Wishes, sentences: Sequence[str]) -> Sequence[Any]:
+    """Return the handlers, or the job that translates sentences as wished.
 
     Raises:
-        ValueError: If there is a glossary and no single handler that takes it.
+        ValueError: If there are wishes and no single handler that takes them.
     """
-    if not glossary:
-        return handlers
-    if len(handlers) > 1 or not handlers[0].can_attend:
+    single = handlers[0] if len(handlers) == 1 else None
+    if wishes.glossary and not (single and single.takes_terms):
         raise ValueError("a glossary needs a single saved translator for this pair of languages")
-    return [Termed.of(handlers[0], glossary, sentences)]
+    if wishes.style is not None and not (single and single.takes_style):
+        raise ValueError("a style needs a language model whose prompt has a place for it")
+    if not wishes.glossary and wishes.style is None:
+        return handlers
+    return [Wished.of(single, wishes, sentences)]
 
 
 async def _search(batcher, workers, handlers, texts, count, costs=None):
@@ -301,9 +302,9 @@ async def submitted(
         texts, costs = await workers.run(read_all, texts, handler, batcher)
     try:
         return await asyncio.wrap_future(batcher.submit(handler, texts, count, costs))
-    except ValueError as error:  # no text is invalid: the handler is at fault, or its glossary
-        if isinstance(handler, Termed):
-            raise ValueError(f"glossary: {error}") from error
+    except ValueError as error:  # no text is invalid: the handler is at fault, or the wishes
+        if isinstance(handler, Wished):
+            raise ValueError(f"glossary: {error}" if handler.terms else str(error)) from error
         raise HandlerError(str(error)) from error
 
 

@@ -79,6 +79,8 @@ class Model:
             can_attend=handler.can_attend,
             estimated=self.estimated,
             can_score=handler.can_score,
+            takes_terms=handler.takes_terms,
+            takes_style=handler.takes_style,
         )
 
 

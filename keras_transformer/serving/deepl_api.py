@@ -16,6 +16,7 @@ from keras_transformer.serving.deepl_schemas import (
     MultilingualRequest,
 )
 from keras_transformer.serving.errors import Refusal
+from keras_transformer.serving.jobs import Wishes
 from keras_transformer.serving.kept_glossaries import KeptGlossary
 from keras_transformer.serving.libretranslate import (
     ERRORS,
@@ -27,6 +28,7 @@ from keras_transformer.serving.libretranslate import (
 from keras_transformer.serving.schemas import body_of, read
 
 NO_LIMIT = 1_000_000_000_000  # characters of a subscription without a limit, as DeepL states it
+STYLES = {"more": "formal", "less": "informal"}  # by DeepL's formality
 router = APIRouter(tags=["DeepL"], responses=ERRORS | {404: ERRORS[400]})
 
 
@@ -40,14 +42,11 @@ async def translate(request: Request) -> dict[str, Any]:
     target = _code(service, asked.target_lang)
     if asked.split_sentences == "nonewlines" and not asked.tag_handling:
         raise Refusal(400, "split_sentences must be '1' without tag_handling, got 'nonewlines'")
-    if asked.formality in ("more", "less"):
-        accepted = "default, prefer_more or prefer_less: the model has no formality"
-        raise Refusal(400, f"formality must be {accepted}, got {asked.formality!r}")
-    terms = None
+    style, terms = _style(service, source, target, asked.formality), None
     if asked.glossary_id is not None:
         terms = _terms(service, key, asked.glossary_id, asked.source_lang and source, target)
     translations = await translated(
-        service, key, asked.text, source, target, asked.tag_handling, glossary=terms
+        service, key, asked.text, source, target, asked.tag_handling, wishes=Wishes(terms, style)
     )
     answers: list[dict[str, Any]] = [
         {"detected_source_language": source.upper(), "text": x.texts[0]} for x in translations
@@ -63,6 +62,24 @@ def _code(service, language):
     code = service.catalogue.code(language)
     base = service.catalogue.code(language.partition("-")[0])
     return base if code not in service.catalogue.languages else code
+
+
+def _style(service, source, target, formality):
+    """Return the style for a formality; None if there is none, or the model need not have one."""
+    style = STYLES.get(formality.removeprefix("prefer_"))
+    if style is None or (source, target) in _styled_pairs(service.catalogue):
+        return style
+    accepted = "default, prefer_more or prefer_less: the model has no formality"
+    if formality in STYLES:
+        raise Refusal(400, f"formality must be {accepted}, got {formality!r}")
+    return None
+
+
+def _styled_pairs(catalogue):
+    """Return the pairs of languages whose model takes a style; all its pairs do, or none."""
+    models = [x.any for x in catalogue.models.values()]
+    styled = [x for x in models if x.handler(next(iter(x.pairs))).takes_style]
+    return {pair for model in styled for pair in model.pairs}
 
 
 def _terms(service, key, id, source, target):
@@ -85,11 +102,15 @@ async def languages(request: Request) -> list[dict[str, Any]]:
     kind = request.query_params.get("type") or form.get("type") or "source"
     if kind not in ("source", "target"):
         raise Refusal(400, f"type must be source or target, got {str(kind)[:80]!r}")
-    catalogue, more = service.catalogue, {} if kind == "source" else {"supports_formality": False}
-    codes = catalogue.sources
-    if kind == "target":
-        codes = sorted({target for source in codes for target in catalogue.targets(source)})
-    return [{"language": x.upper(), "name": name_of(x), **more} for x in codes]
+    catalogue = service.catalogue
+    if kind == "source":
+        return [{"language": x.upper(), "name": name_of(x)} for x in catalogue.sources]
+    codes = {target for source in catalogue.sources for target in catalogue.targets(source)}
+    styled = {target for _, target in _styled_pairs(catalogue)}
+    return [
+        {"language": x.upper(), "name": name_of(x), "supports_formality": x in styled}
+        for x in sorted(codes)
+    ]
 
 
 @router.get("/v2/usage")

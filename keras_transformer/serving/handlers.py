@@ -50,12 +50,16 @@ class TranslatorHandler:
         options: Search options, as in `Translator.nbest`.
     """
 
+    takes_terms = True
+
     def __init__(
         self, translator: Translator, estimator: QualityEstimator | None = None, **options: Any
     ):
         self.translator, self._estimator = translator, estimator
         self.can_estimate = estimator is not None
-        self.can_attend = not isinstance(translator.tokenizer, PromptTokenizer)
+        prompted = isinstance(translator.tokenizer, PromptTokenizer)
+        self.can_attend = not prompted
+        self.takes_style = prompted and translator.tokenizer.has_style
         self.can_score = not translator.middle  # a translation in two steps has no probability
         self.max_length = translator.config.max_length
         self._search = translator.options(options)
@@ -71,6 +75,7 @@ class TranslatorHandler:
         num_hypotheses: int = 1,
         tokens_per_batch: int = 4096,
         terms: Terms = (),
+        style: str | None = None,
     ) -> list[list[str]]:
         """Return the best translations of each text, best first.
 
@@ -79,11 +84,12 @@ class TranslatorHandler:
             num_hypotheses: Maximum number of translations per text.
             tokens_per_batch: Maximum number of source tokens per batch, padding included.
             terms: Terms that the translations must contain.
+            style: Style of the translations; None: the model's usual one.
 
         Raises:
-            ValueError: If the translator cannot write a term, or takes no terms.
+            ValueError: If the translator cannot write a term, or takes no terms or style.
         """
-        nbest_lists = self._hypotheses(sources, num_hypotheses, tokens_per_batch, terms)
+        nbest_lists = self._hypotheses(sources, num_hypotheses, tokens_per_batch, terms, style)
         return [[x.text for x in hypotheses] for hypotheses in nbest_lists]
 
     def nbest(self, sources: Sequence[Source], tokens_per_batch: int = 4096) -> list[Scored]:
@@ -100,7 +106,7 @@ class TranslatorHandler:
         sources, targets = ([*side] for side in zip(*pairs, strict=True))
         return self.translator.score(sources, targets, tokens_per_batch=tokens_per_batch)
 
-    def _hypotheses(self, sources, num_hypotheses, tokens_per_batch, terms=()):
+    def _hypotheses(self, sources, num_hypotheses, tokens_per_batch, terms=(), style=None):
         beam_size = max(self._search.beam_size, num_hypotheses)
         options = {**self._options, "beam_size": beam_size, "num_hypotheses": num_hypotheses}
         texts, ids = Texts(text for text, _ in sources), [ids for _, ids in sources]
@@ -108,6 +114,8 @@ class TranslatorHandler:
         if terms:  # a prompt contains its terms, so it is encoded again
             glossary = Glossary({term: [*forms] for term, forms in terms})
             request = replace(request, ids=None, constraint=glossary)
+        if style is not None:
+            options["style"] = style
         nbest_lists = self.translator.hypotheses(request, self.translator.options(options, NBEST))
         return [hypotheses[:num_hypotheses] for hypotheses in nbest_lists]
 
@@ -191,7 +199,7 @@ class ExportedHandler:
         ValueError: If an option that cannot be chosen after the export is not at its default.
     """
 
-    can_attend = can_estimate = False
+    can_attend = can_estimate = takes_terms = takes_style = False
     max_length = None  # not known of an exported model
 
     def __init__(self, exported: SavedModelEngine | GraphEngine, **options: Any):
@@ -247,6 +255,8 @@ class ReplicaHandler:
         can_attend: Whether the model has attention weights.
         can_estimate: Whether the quality of its translations can be estimated.
         can_score: Whether it can score given translations.
+        takes_terms: Whether `search` takes the terms of a glossary.
+        takes_style: Whether `search` takes a style.
     """
 
     def __init__(
@@ -257,8 +267,11 @@ class ReplicaHandler:
         can_attend: bool,
         can_estimate: bool,
         can_score: bool = True,
+        takes_terms: bool = False,
+        takes_style: bool = False,
     ):
         self.max_length, self.can_attend = max_length, can_attend
+        self.takes_terms, self.takes_style = takes_terms, takes_style
         self.can_estimate, self.can_score = can_estimate, can_score
         self._ask, self._tokenizer = ask, tokenizer
 
@@ -274,9 +287,10 @@ class ReplicaHandler:
         num_hypotheses: int = 1,
         tokens_per_batch: int = 4096,
         terms: Terms = (),
+        style: str | None = None,
     ) -> list[list[str]]:
         """Return the best translations of each text, as the handler in the replica does."""
-        more = [terms] if terms else []
+        more = [terms, style] if terms or style is not None else []
         return self._ask("search", list(sources), num_hypotheses, tokens_per_batch, *more)
 
     def nbest(self, sources: Sequence[Any], tokens_per_batch: int = 4096) -> list[Scored]:

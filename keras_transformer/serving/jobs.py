@@ -1,4 +1,4 @@
-"""Jobs of a batcher besides plain translation: terms, estimates, scores, lists, alignments."""
+"""Jobs of a batcher besides plain translation: wishes, estimates, scores, lists, alignments."""
 
 from __future__ import annotations
 
@@ -46,25 +46,42 @@ class Scorer(_OfPairs):
 
 
 @dataclass(frozen=True)
-class Termed:
-    """A job that translates with the terms of a glossary.
+class Wishes:
+    """What a request wants of its translations.
+
+    Args:
+        glossary: Accepted forms by term; None or empty: no terms.
+        style: Style of the translations, such as "formal"; None: the model's usual one.
+    """
+
+    glossary: Mapping[str, Sequence[str]] | None = None
+    style: str | None = None
+
+
+NO_WISHES = Wishes()
+
+
+@dataclass(frozen=True)
+class Wished:
+    """A job that translates with the terms of a glossary, or in a style.
 
     Args:
         handler: The handler that translates.
         terms: Each source term, with the accepted forms of its translation.
+        style: See `Wishes`.
     """
 
     handler: Any
     terms: tuple[tuple[str, tuple[str, ...]], ...]
+    style: str | None = None
 
     @classmethod
-    def of(
-        cls, handler: Any, glossary: Mapping[str, Sequence[str]], texts: Sequence[str]
-    ) -> Termed:
-        """Return the job for the terms that occur in some texts, perhaps inside a word."""
+    def of(cls, handler: Any, wishes: Wishes, texts: Sequence[str]) -> Wished:
+        """Return the job with the terms that occur in some texts, perhaps inside a word."""
         normal = " ".join(" ".join(texts).split()).casefold()
-        terms = [(term, tuple(forms)) for term, forms in glossary.items()]
-        return cls(handler, tuple(x for x in terms if " ".join(x[0].split()).casefold() in normal))
+        terms = [(term, tuple(forms)) for term, forms in (wishes.glossary or {}).items()]
+        terms = [x for x in terms if " ".join(x[0].split()).casefold() in normal]
+        return cls(handler, tuple(terms), wishes.style)
 
     def read(self, texts: Sequence[str]) -> tuple[Sequence[Any], list[int]]:
         """Return the handler's items for `search`, and the number of tokens of each text."""
@@ -73,8 +90,9 @@ class Termed:
     def search(
         self, sources: Sequence[Any], num_hypotheses: int, tokens_per_batch: int
     ) -> list[list[str]]:
-        """Return the best translations of each text, best first, with the terms in it."""
-        return self.handler.search(sources, num_hypotheses, tokens_per_batch, self.terms)
+        """Return the best translations of each text, best first, as wished."""
+        wishes = self.terms, self.style
+        return self.handler.search(sources, num_hypotheses, tokens_per_batch, *wishes)
 
 
 @dataclass(frozen=True)

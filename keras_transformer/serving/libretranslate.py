@@ -15,6 +15,7 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 
 from keras_transformer.serving import answers
 from keras_transformer.serving.file_translation import SUFFIXES, translate_file
+from keras_transformer.serving.jobs import NO_WISHES, Wishes
 from keras_transformer.serving.keys import Key
 from keras_transformer.serving.schemas import (
     AttentionRequest,
@@ -55,7 +56,7 @@ async def translate(request: Request) -> TranslateResponse:
         asked.target,
         asked.format,
         asked.alternatives,
-        glossary=asked.glossary,
+        wishes=Wishes(asked.glossary, asked.style),
     )
     answer: dict[str, Any] = {"translatedText": [x.texts[0] for x in translations]}
     if detected:
@@ -248,7 +249,7 @@ async def translated(
     kind: str | None = None,
     alternatives: int = 0,
     is_file: bool = False,
-    glossary: answers.Terms | None = None,
+    wishes: Wishes = NO_WISHES,
 ) -> list[answers.Translated]:
     """Return the translations of each text; one between equal languages is the text itself.
 
@@ -261,11 +262,11 @@ async def translated(
         kind: "html", "text" or None (text).
         alternatives: Maximum number of further translations per text.
         is_file: Whether the texts are those of a file.
-        glossary: Terms that the translations must contain; None: no terms.
+        wishes: What the request wants of its translations.
 
     Raises:
         HTTPException: If a limit is exceeded, or the key does not allow the languages.
-        ValueError: If a language is unknown, or the glossary cannot be used.
+        ValueError: If a language is unknown, or the wishes cannot be fulfilled.
     """
     if not is_file:
         check_size(service, texts)
@@ -281,11 +282,11 @@ async def translated(
     workers = service.file_workers if is_file else service.workers
     if kind == "html":
         translations = await answers.translate_html(
-            service.batcher, workers, handlers, source, texts, glossary
+            service.batcher, workers, handlers, source, texts, wishes
         )
         return [answers.Translated([text]) for text in translations]
     return await answers.translate_texts(
-        service.batcher, workers, handlers, source, texts, alternatives, not is_file, glossary
+        service.batcher, workers, handlers, source, texts, alternatives, not is_file, wishes
     )
 
 

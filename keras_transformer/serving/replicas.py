@@ -258,6 +258,8 @@ def _model(facts, ask):
             facts["can_attend"],
             can_estimate=[*pair] == facts["estimated"],
             can_score=facts["can_score"],
+            takes_terms=facts["takes_terms"],
+            takes_style=facts["takes_style"],
         )
 
     default = facts["default"] and tuple(facts["default"])

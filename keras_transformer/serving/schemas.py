@@ -86,6 +86,10 @@ class TranslateRequest(_Model):
         0, description="Maximum number of further translations per text."
     )
     glossary: TermsField = None
+    style: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
+        None, description="Style for a language model's prompt that has a place for it.",
+        examples=["formal"],
+    )  # fmt: skip
     api_key: ApiKey = None
 
 

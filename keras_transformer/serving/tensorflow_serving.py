@@ -8,9 +8,9 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Request
 
 from keras_transformer.serving import openai_api
-from keras_transformer.serving.answers import read_all, submitted, with_terms
+from keras_transformer.serving.answers import read_all, submitted, with_wishes
 from keras_transformer.serving.errors import not_allowed
-from keras_transformer.serving.jobs import Lister, Scorer
+from keras_transformer.serving.jobs import Lister, Scorer, Wishes
 from keras_transformer.serving.libretranslate import ERRORS
 from keras_transformer.serving.predict_forms import NAMES, answer_of, columns_of
 from keras_transformer.serving.schemas import PredictRequest, PredictResponse, body_of, read
@@ -71,7 +71,7 @@ async def _outputs(service, handler, asked, columns):
         return {
             name: [[x[i] for x in row] for row in nbest_lists] for name, i in named.items()
         }, costs
-    (searcher,) = await workers.run(with_terms, [handler], asked.glossary, texts)
+    (searcher,) = await workers.run(with_wishes, [handler], Wishes(asked.glossary), texts)
     hypotheses = await submitted(batcher, workers, searcher, items, 1, costs)
     return {"translations": [x[0] for x in hypotheses]}, costs
 

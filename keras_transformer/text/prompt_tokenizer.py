@@ -94,6 +94,11 @@ class PromptTokenizer(Tokenizer):
         return self.prompt.variant(*self._chosen).with_terms is not None
 
     @property
+    def has_style(self) -> bool:
+        """Whether the prompt has a template for a text with a style."""
+        return self.prompt.variant(*self._chosen).with_style is not None
+
+    @property
     def has_context(self) -> bool:
         """Whether the prompt has a template for a text with earlier sentences."""
         return self.prompt.variant(*self._chosen).with_context is not None
@@ -123,9 +128,8 @@ class PromptTokenizer(Tokenizer):
         Raises:
             ValueError: If there is a style, and the prompt has no place for it.
         """
-        has_style = self.prompt.variant(*self._chosen).with_style is not None
         accepted = "None: the prompt has no place for a style"
-        require(style is None or has_style, "style", style, accepted)
+        require(style is None or self.has_style, "style", style, accepted)
         asking = copy.copy(self)
         asking._glossary, asking._style = glossary, style
         return asking

@@ -53,6 +53,8 @@ def load(specifications, device, options):
         can_attend=False,
         estimated=None,
         can_score=False,
+        takes_terms=False,
+        takes_style=False,
     )
 
     def compute(name, number, pair, method, texts, num_hypotheses, tokens_per_batch):

@@ -42,13 +42,13 @@ def test_replicas_are_asked_for_what_a_translator_does(translators):
     assert handler.read(["one two", ""]) == own.read(["one two", ""])
     assert (handler.max_length, handler.can_attend) == (own.max_length, own.can_attend)
     assert handler.search(("one",), 2, 9) == "found"
-    assert handler.search(("one",), 2, 9, (("one", ("eins",)),)) == "found"
+    assert handler.search(("one",), 2, 9, (("one", ("eins",)),), None) == "found"
     assert handler.align([("one", "eins")]) == "found"
     assert handler.estimate([("one", "eins")]) == "found"
     assert handler.attention("one", "eins") == "found"
     assert asked == [
         ("search", ["one"], 2, 9),
-        ("search", ["one"], 2, 9, (("one", ("eins",)),)),
+        ("search", ["one"], 2, 9, (("one", ("eins",)),), None),
         ("align", [("one", "eins")]),
         ("estimate", [("one", "eins")]),
         ("attention", "one", "eins"),
