@@ -23,6 +23,7 @@ from keras_transformer.cli.launch import launch
 from keras_transformer.cli.mine import mine
 from keras_transformer.cli.plot import app as plot
 from keras_transformer.cli.plot_heads import plot_attention_heads
+from keras_transformer.cli.prefer import prefer
 from keras_transformer.cli.rank import rank
 from keras_transformer.cli.report import report
 from keras_transformer.cli.rerank import tune_reranking
@@ -85,7 +86,7 @@ for command in (translate, score):
     app.command(cls=CorpusCommand)(command)
 for command in (evaluate, generate, chat, transcribe, speak, *COMMANDS):
     app.command(cls=Command)(command)
-for command in (embed, rank, see, clean, mine, back_translate, distill):
+for command in (embed, rank, see, clean, mine, prefer, back_translate, distill):
     app.command(cls=Command)(command)
 app.command("import", cls=Command)(import_)
 for command in (compare, report, calibrate, tune_reranking):
