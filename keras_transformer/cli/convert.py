@@ -38,8 +38,8 @@ def import_(
         str | None,
         typer.Option(
             help="Prompt of a language model that translates: the name of a built-in one "
-            "(eurollm, hunyuan-mt, hy-mt, plain, salamandra-ta, seed-x, tower, tower-plus, "
-            "translate-gemma), or a TOML file.  [default: by the checkpoint's name]"
+            "(eurollm, hunyuan-mt, hy-mt, hy-mt2, plain, salamandra-ta, seed-x, tower, "
+            "tower-plus, translate-gemma), or a TOML file.  [default: by the checkpoint's name]"
         ),
     ] = None,
     overwrite: Annotated[

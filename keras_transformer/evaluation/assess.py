@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from keras_transformer.evaluation.spans import bracket_f1
 from keras_transformer.running.inputs import same_number
 from keras_transformer.search import TRANSLATE, Search, spelled_out
 from keras_transformer.system.files import read_json, write_json
-from keras_transformer.tasks.learned_metric import LearnedMetric
 from keras_transformer.translate.document_translation import translate_documents
 from keras_transformer.translate.translator import METRICS, Translator
+
+if TYPE_CHECKING:  # a server with CTranslate2 does not import Keras
+    from keras_transformer.tasks.learned_metric import LearnedMetric
 
 
 @spelled_out(Search, TRANSLATE)

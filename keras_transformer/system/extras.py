@@ -29,6 +29,7 @@ PACKAGES = {
         "fastapi-offline>=1.7",
         "limits>=4",
         "lxml>=5",
+        "markdown-it-py>=3",
         "prometheus-client>=0.20",
         "py3langid>=0.4",
         "python-multipart>=0.0.20",

@@ -16,6 +16,7 @@ from keras_transformer import export
 from keras_transformer.corpora.results import Results
 from keras_transformer.corpora.shards import Shard
 from keras_transformer.evaluation.assess import read_metrics, save_metrics
+from keras_transformer.export.graph_folder import write_folder
 from keras_transformer.models import enable_lora
 from keras_transformer.saved.adapter_sets import merge
 from keras_transformer.system.files import complete
@@ -80,11 +81,11 @@ def elsewhere(module, task, backend):
         (place / name).write_text(task["folder"] * 100)
 
 
-def exported_elsewhere(to):
-    """Return an export whose other process is `elsewhere`."""
+def exported_elsewhere(to, start):
+    """Return an export whose other process, which the function `start` starts, is `elsewhere`."""
 
     def export_to(*arguments, **options):
-        with mock.patch.object(sys.modules[to.__module__], "run_elsewhere", elsewhere):
+        with mock.patch.object(sys.modules[start.__module__], "run_elsewhere", elsewhere):
             return to(*arguments, **options)
 
     return export_to
@@ -152,6 +153,7 @@ def saves(translator, folder):
     def merged(name):
         return lambda out: merge(folder / name, out / "merged", overwrite=True)
 
+    saved_model = export.saved_model
     return {
         "translator": translators(same, other),
         "translator, same tokenizer": translators(translator, same),
@@ -173,8 +175,8 @@ def saves(translator, folder):
         ),
         "export to CTranslate2": exported(export.ctranslate2),
         "export to Hugging Face": exported(export.hugging_face),
-        "export to ONNX": exported(exported_elsewhere(export.onnx)),
-        "export to SavedModel": exported(exported_elsewhere(export.saved_model)),
+        "export to ONNX": exported(exported_elsewhere(export.onnx, write_folder)),
+        "export to SavedModel": exported(exported_elsewhere(saved_model, saved_model)),
         "merged adapter": Save(
             merged("law"),
             merged("sport"),

@@ -18,10 +18,16 @@ import pytest
 
 from keras_transformer.layers.layer import skip_init
 from keras_transformer.models import (
+    BERT,
     ESM,
     GPT,
+    BERTConfig,
     ESMConfig,
     GPTConfig,
+    MetricConfig,
+    MetricModel,
+    ModernBERT,
+    ModernBERTConfig,
     Speech,
     SpeechConfig,
     T5Encoder,
@@ -71,7 +77,11 @@ MODELS = {
     "TransformerClassifier": lambda: TransformerClassifier(
         TransformerClassifierConfig(24, 24, labels=("no", "yes"), **SIZES, **BLOCKS)
     ),
+    "ModernBERT": lambda: ModernBERT(ModernBERTConfig(24, window=4, pad_id=0, **SIZES, **ONE)),
     "RewardModel": lambda: RewardModel.on(GPT(GPTConfig(24, **SIZES, **ONE))),
+    "MetricModel": lambda: MetricModel(
+        MetricConfig("BERT", BERTConfig(24, **SIZES, **ONE).to_dict(), hidden_sizes=(8,))
+    ),
 }
 
 
@@ -141,7 +151,7 @@ def test_enormous_numbers_are_refused_by_name(folders, tmp_path, limited_memory)
 def _problems(name, folder, room):
     """Try each field; return what is not refused at once by its name."""
     kind = keras.saving.get_registered_object(config_in(folder)["registered_name"])
-    base = kind if kind is not RewardModel else GPT
+    base = {RewardModel: GPT, MetricModel: BERT}.get(kind, kind)
     sizeless = {*SIZELESS} | ({"max_length"} if hasattr(base.config_class, "theta") else {*()})
     fields = fields_of(base.config_class)
     changes = [(field,) for field in fields] + [pair for pair in PAIRS if {*pair} <= {*fields}]
