@@ -148,8 +148,8 @@ def main() -> None:
     for path in options.models:
         embedder, name = TextEmbedder.load(path), f"`{path.name}`"
         tables["retrieval"].append([name, *retrieval(embedder, options.data, options.pairs)])
-        found = mining(embedder, options.data, options.pairs, options.others)
-        tables["mining"] += [[f"{name}, {row[0]}", *row[1:]] for row in found]
+        rows = mining(embedder, options.data, options.pairs, options.others)
+        tables["mining"] += [[f"{name}, {row[0]}", *row[1:]] for row in rows]
         dropped = cleaning(embedder, good, missed)
         tables["cleaning"] += [[f"{name}, {row[0]}", *row[1:]] for row in dropped]
     directions = [f"{x} {y}" for x in LANGUAGES for y in ("from English", "to English")]

@@ -153,10 +153,10 @@ def compare(room: Path) -> None:
         options = dict(max_length=LENGTH)
         greedy, beam = (translator.nbest(TEXTS, beam_size=x, **options) for x in (1, 4))
         scores = [[x.score for x in row] for row in beam]
-        found = dict(ids=ids, greedy=_texts(greedy), beam=_texts(beam))
-        prompts, *texts = (sum(map(operator.eq, x, theirs[y])) for y, x in found.items())
-        found = dict(logits=logits, scores=scores)
-        logit, score = (np.abs(np.subtract(x, theirs[y])).max() for y, x in found.items())
+        outputs = dict(ids=ids, greedy=_texts(greedy), beam=_texts(beam))
+        prompts, *texts = (sum(map(operator.eq, x, theirs[y])) for y, x in outputs.items())
+        numbers = dict(logits=logits, scores=scores)
+        logit, score = (np.abs(np.subtract(x, theirs[y])).max() for y, x in numbers.items())
         count = [f"{x} of {len(TEXTS)}" for x in (prompts, *texts)]
         cells[name] = [count[0], f"{logit:.0e}", *count[1:], f"{score:.0e}"]
     print(json.dumps(cells))

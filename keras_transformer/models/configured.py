@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import keras
 
@@ -222,3 +224,38 @@ def _serialized(policy):
         return keras.dtype_policies.serialize(policy)
     name, config = type(policy).__name__, policy.get_config()
     return {"module": "keras", "class_name": name, "config": config, "registered_name": None}
+
+
+@dataclass(frozen=True)
+class BasedConfig(Config):
+    """Config of a model on a base model. It has the fields of the base's config, too.
+
+    Args:
+        family: Class of the base model, a name in `families`.
+        base: Config of the base model, as plain values.
+
+    Attributes:
+        families: Classes that the base model may have, by name.
+
+    Raises:
+        ValueError: If the family is unknown, or its config refuses a value.
+    """
+
+    families: ClassVar[Mapping[str, type[ConfiguredModel]]]
+    family: str
+    base: dict[str, Any]
+
+    def __post_init__(self):
+        self._check_choice("family", tuple(self.families))
+        self.base_config  # noqa: B018 - checks it
+
+    @property
+    def base_config(self) -> Config:
+        """Config of the base model."""
+        return self.families[self.family].config_class.from_dict(self.base)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a field of the base's config, such as `max_length`."""
+        if name.startswith("_") or name not in self.base:
+            raise AttributeError(name)
+        return self.base[name]

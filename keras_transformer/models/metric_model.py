@@ -16,12 +16,12 @@ from typing import Any, Self
 import keras
 from keras import ops
 
-from keras_transformer.config import Config, require
+from keras_transformer.config import require
 from keras_transformer.layers import padding_mask
 from keras_transformer.layers.basic import Dense
 from keras_transformer.layers.layer import Layer
 from keras_transformer.models.bert import BERT
-from keras_transformer.models.configured import ConfiguredModel
+from keras_transformer.models.configured import BasedConfig, ConfiguredModel
 from keras_transformer.models.encoder_only import EncoderOnly
 from keras_transformer.models.sentence import pool
 from keras_transformer.models.t5 import T5
@@ -34,7 +34,7 @@ SHARES = ("softmax", "sparsemax")
 
 
 @dataclass(frozen=True)
-class MetricConfig(Config):
+class MetricConfig(BasedConfig):
     """Config of a `MetricModel` (defaults: COMET's estimator with a reference).
 
     Args:
@@ -58,8 +58,7 @@ class MetricConfig(Config):
         ValueError: If a value is unknown, or the base's config refuses one.
     """
 
-    family: str
-    base: dict[str, Any]
+    families = FAMILIES
     segments: tuple[str, ...] = SEGMENTS
     joined: bool = False
     layer: int | None = None
@@ -76,7 +75,6 @@ class MetricConfig(Config):
         for name in ("segments", "hidden_sizes", "limits"):  # lists, in a saved config
             value = getattr(self, name)
             object.__setattr__(self, name, tuple(value) if isinstance(value, list) else value)
-        self._check_choice("family", tuple(FAMILIES))
         self._check_choice("shares", SHARES)
         self._check_choice("pooling", POOLINGS)
         self._check_choice("activation", ACTIVATIONS)
@@ -92,18 +90,7 @@ class MetricConfig(Config):
             most = getattr(self.base_config, "num_layers", 0)
             in_range = type(self.layer) is int and 0 <= self.layer <= most
             require(in_range, "layer", self.layer, f"a whole number from 0 to {most}, or None")
-        self.base_config  # noqa: B018 - checks it
-
-    @property
-    def base_config(self) -> Config:
-        """Config of the base model."""
-        return FAMILIES[self.family].config_class.from_dict(self.base)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return a field of the base's config, such as `max_length`."""
-        if name.startswith("_") or name not in self.base:
-            raise AttributeError(name)
-        return self.base[name]
+        super().__post_init__()
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

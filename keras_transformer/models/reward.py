@@ -8,9 +8,8 @@ from typing import Any, Self
 import keras
 from keras import ops
 
-from keras_transformer.config import Config, require
 from keras_transformer.layers.basic import Dense
-from keras_transformer.models.configured import ConfiguredModel
+from keras_transformer.models.configured import BasedConfig, ConfiguredModel
 from keras_transformer.models.gpt import GPT
 from keras_transformer.models.llama import LLaMA
 from keras_transformer.models.t5 import T5
@@ -22,7 +21,7 @@ FAMILIES = {x.__name__: x for x in _BASES}
 
 
 @dataclass(frozen=True)
-class RewardConfig(Config):
+class RewardConfig(BasedConfig):
     """Config of a `RewardModel`.
 
     Args:
@@ -33,23 +32,7 @@ class RewardConfig(Config):
         ValueError: If the family is unknown, or its config refuses a value.
     """
 
-    family: str
-    base: dict[str, Any]
-
-    def __post_init__(self):
-        require(self.family in FAMILIES, "family", self.family, f"one of {sorted(FAMILIES)}")
-        self.base_config  # noqa: B018 - checks it
-
-    @property
-    def base_config(self) -> Config:
-        """Config of the base model."""
-        return FAMILIES[self.family].config_class.from_dict(self.base)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return a field of the base's config, such as `max_length`."""
-        if name.startswith("_") or name not in self.base:
-            raise AttributeError(name)
-        return self.base[name]
+    families = FAMILIES
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

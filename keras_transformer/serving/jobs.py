@@ -47,7 +47,7 @@ class Scorer(_OfPairs):
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a request wants of its translations.
+    """Terms and a style that a request asks for.
 
     Args:
         glossary: Accepted forms by term; None or empty: no terms.

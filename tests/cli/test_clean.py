@@ -168,8 +168,8 @@ def test_pairs_of_low_similarity_are_dropped(run, tmp_path, monkeypatch, chunk):
     monkeypatch.setattr("keras_transformer.tasks.text_embedder.TextEmbedder", Embedder)
     pairs = [("a b", "a c"), ("a d", "b c"), ("same", "same"), ("b e", "c f"), ("b g", "a h")]
     noisy, output, dropped = (tmp_path / x for x in ("in.tsv", "out.tsv", "dropped.tsv"))
-    given = ["-i", write(noisy, pairs), "-o", output, "--dropped", dropped]
-    run("clean", *given, "--embedder", "embedder", "--min-similarity", 0.5)
+    files = ["-i", write(noisy, pairs), "-o", output, "--dropped", dropped]
+    run("clean", *files, "--embedder", "embedder", "--min-similarity", 0.5)
     assert rows(output) == [pairs[0], pairs[3]]
     reasons = ["similarity", "identical", "similarity"]
     expected = zip(reasons, (pairs[i] for i in (1, 2, 4)), strict=True)

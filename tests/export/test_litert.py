@@ -48,8 +48,8 @@ def exported(in_this_process, tmp_path):
 def test_our_own(own, exported):
     ours = Translator.load(own)
     out = exported(own)
-    found = ours.translate(TEXTS)
-    assert any(found) and translated(out, TEXTS) == found
+    translations = ours.translate(TEXTS)
+    assert any(translations) and translated(out, TEXTS) == translations
     theirs = Translator.load(out)
     for beam_size in (1, 4):
         options = dict(beam_size=beam_size, max_length=9)
@@ -70,8 +70,9 @@ def test_imported(kind, pretrained_folder, exported, tmp_path):
     translator.save(tmp_path / "saved")
     out = exported(tmp_path / "saved", max_length=64)
     options = dict(max_extra_length=10)
-    found = translator.translate(TEXTS, **options)
-    assert any(found) and Translator.load(out).translate(TEXTS, **options) == found
+    translations = translator.translate(TEXTS, **options)
+    assert any(translations)
+    assert Translator.load(out).translate(TEXTS, **options) == translations
 
 
 def test_a_decoder_without_self_attention(own, exported, randomize, tmp_path):
