@@ -110,7 +110,7 @@ OPTIONS = {
 @searching(Search, TRANSLATE)
 def export(
     context: typer.Context,
-    folder: Annotated[Path, saved_argument("A saved translator or language model")],
+    folder: Annotated[Path, saved_argument("A saved translator, language model or text embedder")],
     out: Annotated[
         Path,
         typer.Argument(
@@ -151,12 +151,13 @@ def export(
     ] = False,
     **search: Any,
 ) -> None:
-    """Export a translator or a language model to a format that other programs run.
+    """Export a translator, language model or embedder to a format that other programs run.
 
     A TensorFlow SavedModel takes strings and returns strings. It is written to OUT/VERSION, where
     TensorFlow Serving looks for it; any process with tensorflow and tensorflow-text can load it,
     without keras-transformer. The export needs both packages, whatever backend trained the model.
-    Language models are exported to the formats hugging-face and gguf.
+    Language models are exported to the formats hugging-face and gguf, text embedders to
+    hugging-face, in the form of sentence-transformers.
     The search options are fixed in a SavedModel. The formats hugging-face, marian, onnx, litert and
     gguf store those of FOLDER as defaults. With ctranslate2, the program that runs it chooses.
 

@@ -1,4 +1,4 @@
-"""Export of a translator or a language model to a folder that `transformers` can load."""
+"""Export of a translator, a language model or an embedder to a folder for `transformers`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any
 from keras_transformer.config import TransformerConfig, require
 from keras_transformer.hub.generation_config import GENERATION
 from keras_transformer.hub.hugging_face_checkpoint import CONFIG, write_checkpoint
+from keras_transformer.hub.sentence_writer import write_sentence_model
 from keras_transformer.hub.standard import standard_form
 from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.saved.contents import read_config
 from keras_transformer.search import Generation, Search, SearchOptions, without_protection
 from keras_transformer.system.files import check_free, read_json, replacing, write_json
+from keras_transformer.tasks.text_embedder import TextEmbedder
 from keras_transformer.text.hugging_face_tokenizer import OPTIONS, write_tokenizer
 from keras_transformer.translate.translator import Translator
 from keras_transformer.weights import weights_of
@@ -38,10 +40,13 @@ def hugging_face(
     in its family, or in an equal one (an mT5 as T5). A translator trained here is written as Marian
     with Marian's tokenizer; if it is pre-norm, as Pegasus, which is Marian with pre-norm. See
     `hub.standard` for the conversion of its weights. A language model is written with
-    `tokenizer.json` and all its end tokens.
+    `tokenizer.json` and all its end tokens. A text embedder is written in the form of
+    sentence-transformers: `SentenceTransformer(out).encode` returns the vectors of `embed`. It
+    truncates vectors last, so with a `dimension` they are scaled only with
+    `normalize_embeddings=True`.
 
     Args:
-        folder: A folder written by `Translator.save` or `CausalLM.save`.
+        folder: A folder written by `Translator.save`, `CausalLM.save` or `TextEmbedder.save`.
         out: The folder to write.
         overwrite: Whether to replace `out` if it exists.
 
@@ -56,8 +61,8 @@ def hugging_face(
     """
     out = Path(out)
     check_free(out, overwrite)
-    task = read_config(folder, "translator or language model").get("task")
-    write = _write_language_model if task == "causal_lm" else _write_translator
+    task: Any = read_config(folder, "translator, language model or embedder").get("task")
+    write = _WRITERS.get(task, _write_translator)
     with replacing(out, lose_others=False) as temporary:
         write(folder, temporary)
     return out
@@ -113,6 +118,30 @@ def _write_translator(folder, out):
         write_json(out / CONFIG, fields | {"task_specific_params": tasks})
     write_json(out / GENERATION, generation)
 
+
+def _write_embedder(folder, out):
+    """Write an embedder's weights, tokenizer, modules and settings for sentence-transformers."""
+    embedder = TextEmbedder.load(folder, precision="float32")
+    config, tokenizer = embedder.model.config, embedder.tokenizer
+    pieces = {i: piece for piece, i in tokenizer.pieces().items()}
+    # Their tokenizer would find any other piece in texts as a special token.
+    is_special, accepted = config.pad_id in tokenizer.added_ids, "the id of a special token"
+    require(is_special, "pad_id", f"{config.pad_id}, {pieces.get(config.pad_id)!r}", accepted)
+    write_checkpoint(out, config, weights_of(embedder.model))
+    tokenizer.save(out)
+    options: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    options |= dict(pad_token=pieces[config.pad_id], model_max_length=embedder.max_length)
+    (frame,) = tokenizer.encode([""])
+    if frame and frame[-1] in tokenizer.added_ids:  # not a part of a prompt that does not count
+        options["sep_token"] = pieces[frame[-1]]
+    # Token types, which not all models take, are 0 if they are not given.
+    options["model_input_names"] = ["input_ids", "attention_mask"]
+    write_json(out / OPTIONS, options)
+    modes = (embedder.pooling,) if isinstance(embedder.pooling, str) else embedder.pooling
+    write_sentence_model(out, modes, embedder.embedding, config.d_model, embedder.max_length)
+
+
+_WRITERS = {"causal_lm": _write_language_model, "text_embedding": _write_embedder}
 
 # Names of our search options, and of the same fields of `generation_config.json`.
 _SAME = {

@@ -55,6 +55,19 @@ OF_POOLING = FieldTable(
         *LEGACY_POOLINGS,
     ),
 )  # fmt: skip
+ACTIVATIONS = {  # their name -> ours
+    "torch.nn.modules.linear.Identity": "linear",
+    "torch.nn.modules.activation.Tanh": "tanh",
+    "torch.nn.modules.activation.ReLU": "relu",
+    "torch.nn.modules.activation.Sigmoid": "sigmoid",
+    "torch.nn.modules.activation.SiLU": "silu",
+    "torch.nn.modules.activation.GELU": "gelu",
+}
+DENSE_WEIGHTS = {  # tensors of Dense -> weights of a `Step`, transposed
+    "linear.weight": "kernel",
+    "linear.bias": "bias",
+    "residual.weight": "residual",
+}
 _SENTENCE = dict.fromkeys(("module_input_name", "module_output_name"), ("sentence_embedding", None))
 OF_DENSE = FieldTable(
     read=("in_features", "out_features", "bias", "activation_function", "use_residual"),

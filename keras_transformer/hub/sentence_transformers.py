@@ -9,6 +9,8 @@ from typing import Any
 
 from keras_transformer.config import require
 from keras_transformer.hub.sentence_fields import (
+    ACTIVATIONS,
+    DENSE_WEIGHTS,
     LEGACY_POOLINGS,
     OF_DENSE,
     OF_DROPOUT,
@@ -35,14 +37,6 @@ TRANSFORMERS = (TRANSFORMER, *(
     for name in ("roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 ))  # fmt: skip
 NAMES = ("Transformer", "Pooling", "Dense", "LayerNorm", "Normalize", "Dropout")
-_ACTIVATIONS = {
-    "torch.nn.modules.linear.Identity": "linear",
-    "torch.nn.modules.activation.Tanh": "tanh",
-    "torch.nn.modules.activation.ReLU": "relu",
-    "torch.nn.modules.activation.Sigmoid": "sigmoid",
-    "torch.nn.modules.activation.SiLU": "silu",
-    "torch.nn.modules.activation.GELU": "gelu",
-}
 
 
 def settings_of(folder: str | os.PathLike) -> dict[str, Any]:
@@ -239,14 +233,13 @@ def _step(kind, place, width):
     out, bias, residual = ({**usual, **facts}[name] for name in usual)
     require(type(out) is int and out > 0, f"out_features in {path}", out, "a whole number above 0")
     name = facts.get("activation_function", "torch.nn.modules.activation.Tanh")
-    require(name in _ACTIVATIONS, f"activation_function in {path}", name, f"in {[*_ACTIVATIONS]}")
+    require(name in ACTIVATIONS, f"activation_function in {path}", name, f"in {[*ACTIVATIONS]}")
     shapes: dict[str, tuple[int, ...]] = {"linear.weight": (out, width)}
     shapes |= {"linear.bias": (out,)} if bias else {}
     if residual and out != width:
         shapes["residual.weight"] = (out, width)
-    names = {"linear.weight": "kernel", "linear.bias": "bias", "residual.weight": "residual"}
-    weights = {names[x]: tensor.T for x, tensor in _tensors(place, shapes).items()}
-    return Step("dense", _ACTIVATIONS[name], bool(residual), weights)
+    weights = {DENSE_WEIGHTS[x]: tensor.T for x, tensor in _tensors(place, shapes).items()}
+    return Step("dense", ACTIVATIONS[name], bool(residual), weights)
 
 
 def _require_width(facts: Mapping[str, Any], name: str, width: int, path: Path) -> None:
