@@ -337,6 +337,7 @@ def _without(names: Iterable[str], *gone: str) -> tuple[str, ...]:
 # The options of each method and its command.
 NBEST = tuple(Search.names(draws=False))
 TRANSLATE = _without(NBEST, "num_hypotheses")
+LIVE = _without(TRANSLATE, "protect")
 _LENGTHS = ("max_extra_length", "max_length", "min_length")
 SAMPLE = (*Search.names(draws=True), *_LENGTHS, "repetition_penalty")
 GENERATE = _without(Generation.names(), "num_hypotheses")

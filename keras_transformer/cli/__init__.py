@@ -20,6 +20,7 @@ from keras_transformer.cli.embed import embed
 from keras_transformer.cli.evaluate import evaluate
 from keras_transformer.cli.generate import generate
 from keras_transformer.cli.launch import launch
+from keras_transformer.cli.live import live
 from keras_transformer.cli.mine import mine
 from keras_transformer.cli.plot import app as plot
 from keras_transformer.cli.plot_heads import plot_attention_heads
@@ -84,7 +85,7 @@ app.command(cls=TrainCommand)(train)
 app.command(cls=Command)(launch)
 for command in (translate, score):
     app.command(cls=CorpusCommand)(command)
-for command in (evaluate, generate, chat, transcribe, speak, *COMMANDS):
+for command in (live, evaluate, generate, chat, transcribe, speak, *COMMANDS):
     app.command(cls=Command)(command)
 for command in (embed, rank, see, clean, mine, prefer, back_translate, distill):
     app.command(cls=Command)(command)

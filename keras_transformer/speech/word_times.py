@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,10 +19,7 @@ from keras_transformer.running.runner import LENGTH_MULTIPLE
 from keras_transformer.speech.hearing import HOP, Hearing
 from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.text.tokenizer import round_up
-
-# Thai, Lao, Burmese, Khmer, kana and Chinese characters: written without spaces.
-_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
-_WORD = re.compile(rf"[{_UNSPACED}][^\w\s]*|[^\s{_UNSPACED}]+")
+from keras_transformer.text.word_spans import text_words
 
 
 @dataclass(frozen=True)
@@ -162,8 +158,7 @@ def time_warping(cost_TS: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def words_of(tokenizer: TextTokenizer, ids: Sequence[int]) -> list[tuple[str, int, int]]:
     """Return each word of a transcript with the start and end of its tokens, as indices.
 
-    A word includes its punctuation. In writing systems without spaces, each character is a word.
-    The end is the index after the last token.
+    The words are those of `text.word_spans.text_words`. The end is the index after the last token.
 
     Args:
         tokenizer: Tokenizer of the transcript.
@@ -176,8 +171,8 @@ def words_of(tokenizer: TextTokenizer, ids: Sequence[int]) -> list[tuple[str, in
     lengths = np.maximum.accumulate([len(x) for x in prefixes])
     whole = np.maximum.accumulate([len(x.rstrip("\ufffd")) for x in prefixes])
     words = []
-    for match in _WORD.finditer(prefixes[-1]):
-        first = np.searchsorted(lengths, match.start(), side="right")
-        last = np.searchsorted(whole, match.end() - 1, side="right")
-        words.append((match[0], int(first), min(int(last) + 1, len(ids))))
+    for start, end in text_words(prefixes[-1]):
+        first = np.searchsorted(lengths, start, side="right")
+        last = np.searchsorted(whole, end - 1, side="right")
+        words.append((prefixes[-1][start:end], int(first), min(int(last) + 1, len(ids))))
     return words

@@ -2,7 +2,14 @@
 
 import pytest
 
-from keras_transformer.text.word_spans import members_of, spaced_words, words
+from keras_transformer.text.word_spans import (
+    join_words,
+    members_of,
+    spaced_words,
+    split_words,
+    text_words,
+    words,
+)
 
 pytestmark = pytest.mark.once("texts: no tensor")
 
@@ -17,6 +24,21 @@ def test_words():
         "は",
     ]
     assert spaced_words(" Zwei  Hunde. ") == [(1, 5), (7, 13)]
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("Zwei «Hunde», ja.", ["Zwei", "«Hunde»,", "ja."]),
+        ("今日は。Tomです", ["今", "日", "は。", "Tom", "で", "す"]),
+    ],
+)
+def test_words_with_punctuation(text, expected):
+    assert split_words(text) == expected
+    assert join_words(expected) == text
+    assert [text[start:end] for start, end in text_words(text)] == expected
+    for i in range(len(expected)):
+        assert text.startswith(join_words(expected[:i]))
 
 
 def test_tokens_of_words():
