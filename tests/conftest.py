@@ -106,14 +106,14 @@ def seeded():
 
 @pytest.fixture(scope="session")
 def in_this_process():
-    """`with in_this_process(name):` exports of `export.NAME` start no process of their own."""
+    """`with in_this_process(name):` what `export.NAME` exports starts no process of its own."""
 
     def here(module, task, backend):
         with mock.patch("sys.argv", [module, json.dumps(task)]):
             importlib.import_module(module).main()
 
-    return lambda name: mock.patch.object(
-        importlib.import_module(f"keras_transformer.export.{name}"), "run_elsewhere", here
+    return lambda name, room="export": mock.patch.object(
+        importlib.import_module(f"keras_transformer.{room}.{name}"), "run_elsewhere", here
     )
 
 

@@ -16,6 +16,7 @@ from keras_transformer.backend.cache import (
     attend_cache,
     cache_places,
     caches_grow,
+    fixed_caches,
     last_positions,
     minimum,
     new_cache,

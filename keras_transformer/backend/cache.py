@@ -40,7 +40,7 @@ _fixed = _Fixed()
 
 @contextlib.contextmanager
 def fixed_caches(positions: int | None = None) -> Iterator[None]:
-    """Make caches full-size from the start on PyTorch; then `index` and `filled` may be tensors.
+    """Make caches full-size from the start; then `index` and `filled` may be tensors.
 
     Args:
         positions: Number of positions that `attend_cache` covers if `filled` is a tensor, each with
@@ -57,10 +57,10 @@ def fixed_caches(positions: int | None = None) -> Iterator[None]:
 def caches_grow() -> bool:
     """Return whether caches grow with the search, instead of having their full size at once.
 
-    True on PyTorch outside of `fixed_caches`, and on TensorFlow without XLA, where a slice of a
-    full-size cache would be a copy.
+    True on PyTorch, and on TensorFlow without XLA, where a slice of a full-size cache would be a
+    copy; never inside `fixed_caches`.
     """
-    if BACKEND != "tensorflow":
+    if BACKEND != "tensorflow" or _fixed.on:
         return BACKEND == "torch" and not _fixed.on
     graph = tf.compat.v1.get_default_graph()
     return not private.in_xla(graph)

@@ -88,7 +88,7 @@ Engine = Annotated[
     str,
     typer.Option(
         help="Engine that computes: keras, on the backend; or, with the same translations, "
-        "ctranslate2, inductor (PyTorch's compiler), or auto, which chooses and says why."
+        "ctranslate2, litert, inductor (PyTorch's compiler), or auto, which chooses and says why."
     ),
 ]
 EnsembleOf = Annotated[

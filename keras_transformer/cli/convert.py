@@ -102,7 +102,7 @@ OPTIONS = {
     Format.CTRANSLATE2: ("quantization",),
     Format.MARIAN: ("quantization",),
     Format.ONNX: ("source_language", "target_language"),
-    Format.LITERT: ("quantization", "max_length", "source_language", "target_language"),
+    Format.LITERT: ("quantization", "source_language", "target_language"),
     Format.GGUF: ("quantization",),
 }  # fmt: skip
 

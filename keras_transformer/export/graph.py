@@ -12,12 +12,12 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import IMPOSSIBLE
-from keras_transformer.export.saved_model import BAD_INPUT
 from keras_transformer.export.tf_tokenizers import side_of
 from keras_transformer.export.warmup import WARMUP_FILE, write_warmup
 from keras_transformer.running.runner import score_function
 from keras_transformer.running.search_functions import translation_function
 from keras_transformer.search import Search
+from keras_transformer.system.elsewhere import INVALID
 from keras_transformer.text import MarianTokenizer
 from keras_transformer.translate.pipeline import shortlist_arrays
 from keras_transformer.translate.translator import Translator
@@ -247,7 +247,7 @@ def main() -> None:
         module = new_module(translator, Search(**task["search"]), task["jit_compile"])
     except ValueError as error:
         print(error)
-        sys.exit(BAD_INPUT)
+        sys.exit(INVALID)
     tf.saved_model.save(module, task["path"], module.signatures())
     write_warmup(Path(task["path"], WARMUP_FILE), task["model_name"], WARMUP_TEXTS)
 

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.export.saved_model import run_elsewhere
 from keras_transformer.search import without_protection
+from keras_transformer.system.elsewhere import run_elsewhere
 from keras_transformer.system.files import check_free, replacing, write_json
 from keras_transformer.translate import engines
 from keras_transformer.translate.engines.carried import Carried
@@ -25,7 +25,6 @@ def write_folder(
     module: str,
     backend: str,
     *,
-    max_length: int | None = None,
     overwrite: bool = False,
     **task: Any,
 ) -> Path:
@@ -44,7 +43,6 @@ def write_folder(
         carried: The search options that the program accepts.
         module: The module that writes the graphs, see `run_elsewhere`.
         backend: The Keras backend of its process.
-        max_length: Maximum tokens of a text and of its translation; None: the model's.
         overwrite: Whether to replace `out` if it exists.
         task: Further arguments of the module.
 
@@ -64,14 +62,11 @@ def write_folder(
     translator = Translator.load(folder, "float32", *languages)
     translator.require_direct()
     facts = _facts(translator, carried)
-    facts["max_length"] = min(facts["max_length"], max_length or facts["max_length"])
     tokenizer = translator.tokenizer
     models = {"source.spm": tokenizer.source_model, "target.spm": tokenizer.target_model}
     with replacing(out, lose_others=False) as temporary:
         temporary.mkdir()
-        task |= dict(
-            folder=os.fspath(folder), path=os.fspath(temporary), max_length=facts["max_length"]
-        )
+        task |= dict(folder=os.fspath(folder), path=os.fspath(temporary))
         run_elsewhere(module, task, backend)
         for name, content in models.items():
             (temporary / name).write_bytes(content)

@@ -6,7 +6,7 @@ import importlib.util
 import os
 from pathlib import Path
 
-from keras_transformer.config import require, require_whole
+from keras_transformer.config import require
 from keras_transformer.export.graph_folder import write_folder
 from keras_transformer.system.extras import missing
 from keras_transformer.translate.engines.carried import LITERT
@@ -19,7 +19,6 @@ def litert(
     out: str | os.PathLike,
     *,
     quantization: str = "float32",
-    max_length: int = 128,
     source_language: str | None = None,
     target_language: str | None = None,
     overwrite: bool = False,
@@ -37,8 +36,11 @@ def litert(
       `cross_value_i` (1, N, S, H) for each decoder block i;
     - `decode`: `token_ids` (R, 1) and `position` () int32, the outputs of `encode` with R rows,
       and `past_key_i`, `past_value_i` (R, N, L, H) -> `logits` (R, V) and `present_key_i`,
-      `present_value_i` (R, N, L, H). The caches are zeros at first. With `decoder_recurrence`,
-      `past_state_i` and `present_state_i` (R, 1, D) take their place.
+      `present_value_i` (R, N, L, H). The caches are zeros at first; L is any number of tokens up to
+      the model's `max_length`. With `decoder_recurrence`, `past_state_i` and `present_state_i`
+      (R, 1, D) take their place.
+
+    `model.json` lists names, dtypes and shapes of these tensors.
 
     `graph_folder.write_folder` describes the other files. The export runs TensorFlow in a separate
     process; any backend may be active here.
@@ -48,7 +50,6 @@ def litert(
         out: The folder to write.
         quantization: Type of the weights: "float32"; "float16"; "int8", with products of 8-bit
             numbers; or "int8-weights", with products of floats, which is slower and more exact.
-        max_length: L, the maximum tokens of a text and of its translation, at most the model's.
         source_language, target_language: Languages to translate from and into, see
             `Translator.load`.
         overwrite: Whether to replace `out` if it exists.
@@ -62,7 +63,6 @@ def litert(
             `write_folder`.
     """
     require(quantization in TYPES, "quantization", quantization, f"one of {TYPES} for LiteRT")
-    require_whole("max_length", max_length, 2)
     if importlib.util.find_spec("tensorflow") is None:
         raise missing("exporting to LiteRT", "tensorflow")
     return write_folder(
@@ -72,7 +72,6 @@ def litert(
         LITERT,
         "keras_transformer.export.litert_graph",
         "tensorflow",
-        max_length=max_length,
         overwrite=overwrite,
         quantization=quantization,
     )

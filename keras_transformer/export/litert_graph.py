@@ -15,10 +15,13 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
-from keras_transformer.export.saved_model import BAD_INPUT
+from keras_transformer.backend import fixed_caches
 from keras_transformer.models import EncoderDecoder
+from keras_transformer.system.elsewhere import INVALID
+from keras_transformer.system.files import write_json
 from keras_transformer.translate.translator import Translator
 
+FACTS = "model.json"  # describes the model's signatures
 KEYS = "key", "value"  # names of the tensors in an attention's cache
 
 _function = functools.partial(tf.function, autograph=False)
@@ -29,23 +32,22 @@ def _named(kind: str, caches: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {f"{kind}_{x}_{i}": y for i, cache in enumerate(caches) for x, y in cache.items()}
 
 
-def functions(model: EncoderDecoder, max_length: int) -> dict[str, Callable]:
+def functions(model: EncoderDecoder) -> dict[str, Callable]:
     """Return the functions `encode` and `decode` of a model, traced; see `export.litert`.
 
     Args:
         model: The model, on the TensorFlow backend.
-        max_length: L, the places of a cache.
     """
     config = model.config
 
-    @_function(input_signature=[tf.TensorSpec([1, None], tf.int32, "source_ids")])
+    @_function
     def encode(source_ids):
-        _, state, _ = model.prefill(source_ids, tf.fill([1, 1], config.bos_id), max_length)
+        _, state, _ = model.prefill(source_ids, tf.fill([1, 1], config.bos_id), 1)
         caches = [cache["cross"] for cache in state["caches"]]
         return {"source_mask": state["source_mask"], **_named("cross", caches)}
 
     first_ids = tf.fill([1, 1], config.bos_id)
-    _, state, _ = model.prefill(tf.fill([1, 2], config.bos_id), first_ids, max_length)
+    _, state, _ = model.prefill(tf.fill([1, 2], config.bos_id), first_ids, 1)
     parts = list(state["caches"][0]["self"])
 
     @_function
@@ -70,14 +72,33 @@ def functions(model: EncoderDecoder, max_length: int) -> dict[str, Callable]:
     cross = _named("cross", [cache["cross"] for cache in state["caches"]])
     past = _named("past", [cache["self"] for cache in state["caches"]])
     specs = {name: spec(x, 0, 2) for name, x in cross.items()}
-    specs |= {name: spec(x, 0) for name, x in past.items()}
-    traced = decode.get_concrete_function(
-        token_ids=tf.TensorSpec([None, 1], tf.int32),
-        position=tf.TensorSpec([], tf.int32),
-        source_mask=spec(state["source_mask"], 0, 3),
-        **specs,
-    )
-    return {"encode": encode.get_concrete_function(), "decode": traced}
+    specs |= {name: spec(x, 0, *([2] if len(x.shape) == 4 else [])) for name, x in past.items()}
+    with fixed_caches():
+        traced = decode.get_concrete_function(
+            token_ids=tf.TensorSpec([None, 1], tf.int32),
+            position=tf.TensorSpec([], tf.int32),
+            source_mask=spec(state["source_mask"], 0, 3),
+            **specs,
+        )
+        return {
+            "encode": encode.get_concrete_function(source_ids=tf.TensorSpec([1, None], tf.int32)),
+            "decode": traced,
+        }
+
+
+def described(signatures: dict[str, Any]) -> dict[str, Any]:
+    """Return names, dtypes and shapes of the inputs and outputs of signatures, as plain values."""
+
+    def entries(specs):
+        return {x: {"dtype": y.dtype.name, "shape": y.shape.as_list()} for x, y in specs.items()}
+
+    results = {}
+    for name, traced in signatures.items():
+        by_place, by_name = traced.structured_input_signature
+        inputs = {x.name: x for x in by_place} | by_name
+        outputs = traced.structured_outputs
+        results[name] = {"inputs": entries(inputs), "outputs": entries(outputs)}
+    return results
 
 
 def write(
@@ -140,9 +161,12 @@ def main() -> None:
         model = Translator.load(task["folder"], "float32").model
     except ValueError as error:
         print(error)
-        sys.exit(BAD_INPUT)
-    signatures = functions(model, task["max_length"])
-    write(model, Path(task["path"], "model.tflite"), signatures, task["quantization"])
+        sys.exit(INVALID)
+    signatures = functions(model)
+    folder = Path(task["path"])
+    write(model, folder / "model.tflite", signatures, task["quantization"])
+    facts = {"model": type(model).__name__, "quantization": task["quantization"]}
+    write_json(folder / FACTS, facts | {"signatures": described(signatures)})
 
 
 if __name__ == "__main__":

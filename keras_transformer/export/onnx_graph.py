@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from keras_transformer.backend import portable
-from keras_transformer.export.saved_model import BAD_INPUT
 from keras_transformer.models import EncoderDecoder
+from keras_transformer.system.elsewhere import INVALID
 from keras_transformer.translate.translator import Translator
 
 OPSET = 18  # version of ONNX's operators
@@ -151,7 +151,7 @@ def main() -> None:
         translator = Translator.load(task["folder"], "float32")
     except ValueError as error:
         print(error)
-        sys.exit(BAD_INPUT)
+        sys.exit(INVALID)
     write(translator.model, Path(task["path"]))
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
-import subprocess
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,11 +11,10 @@ from typing import Any
 from keras_transformer.config import require
 from keras_transformer.saved.contents import CONFIG, read_config
 from keras_transformer.search import TRANSLATE, Search, spelled_out, without_protection
+from keras_transformer.system.elsewhere import run_elsewhere
 from keras_transformer.system.extras import missing
 from keras_transformer.system.files import check_free, replacing
 from keras_transformer.text.prompt_tokenizer import EXPORTS
-
-BAD_INPUT = 65  # exit status of the exporting process for invalid input
 
 
 @spelled_out(Search, TRANSLATE)
@@ -112,39 +108,3 @@ def saved_model(
         )
         run_elsewhere("keras_transformer.export.graph", task, "tensorflow")
     return path
-
-
-def run_elsewhere(module: str, task: dict, backend: str) -> None:
-    """Run a module of this package in a new process, with a given Keras backend and without GPUs.
-
-    Args:
-        module: The module, which gets `task` as JSON in its first command-line argument.
-        task: Arguments of the module, plain values; errors name its "folder".
-        backend: The Keras backend of the process.
-
-    Raises:
-        ValueError: If the process ends with status `BAD_INPUT`; the message is its output.
-        RuntimeError: If it ends with another status than 0; the message has the end of its stderr.
-    """
-    environment = {
-        **os.environ,
-        "KERAS_BACKEND": backend,
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        # Tracing needs no GPU, and the parent process may hold the GPU's memory.
-        "CUDA_VISIBLE_DEVICES": "-1",
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-    }
-    process = subprocess.run(
-        [sys.executable, "-m", module, json.dumps(task)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        errors="replace",
-    )
-    if process.returncode == BAD_INPUT:
-        raise ValueError(f"cannot export {task['folder']}: {process.stdout.strip()}")
-    if process.returncode:
-        raise RuntimeError(
-            f"the export of {task['folder']} failed with status {process.returncode}:\n"
-            f"{process.stderr[-2000:].strip()}"
-        )

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from keras_transformer.running.inputs import Request
+from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
-from keras_transformer.text.protected import PLACEHOLDERS, Masked, is_protected, masked
+from keras_transformer.text.protected import (
+    PLACEHOLDERS,
+    Masked,
+    is_copied,
+    is_protected,
+    masked,
+)
 from keras_transformer.translate.engines.engine import Hypothesis
 
 Numbers = Mapping[tuple[str, ...], bool]  # the result of `Masked.copies`
@@ -49,6 +57,39 @@ def search_protected(
     lists = search_with_numbers(part, numbers)
     for (i, source), hypotheses in zip(sources.items(), lists, strict=True):
         results[i] = [Hypothesis(source.restored(x.text), x.score) for x in hypotheses]
+    return results
+
+
+def with_all_numbers(
+    engine: Callable[[], Any],
+    tokenizer: Tokenizer,
+    request: Request,
+    search: Search,
+    numbers: Sequence[Numbers],
+    results: list[list[Hypothesis]],
+) -> list[list[Hypothesis]]:
+    """Return the results of a plain search, after a new search for texts that lack a number.
+
+    Args:
+        engine: Returns the `KerasEngine` that searches again.
+        tokenizer: Its tokenizer.
+        request: The texts.
+        search: Options of the search.
+        numbers: For each text the numbers that its translation should contain.
+        results: Hypotheses of each text; those of texts that lack a number are replaced.
+    """
+    count = search.num_hypotheses or 1
+    lacking = [
+        i
+        for i, forms in enumerate(numbers)
+        if not all(is_copied(x, y.text) for x in forms for y in results[i][:count])
+    ]
+    if lacking:
+        required = [numbers[i] for i in lacking]
+        part = request.part(lacking)
+        again = engine().search_with_numbers(tokenizer, part, search, required)
+        for i, hypotheses in zip(lacking, again, strict=True):
+            results[i] = hypotheses
     return results
 
 

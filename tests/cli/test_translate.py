@@ -91,7 +91,7 @@ def test_the_engine_is_chosen(run, translator, folder, tmp_path):
     assert (folder / ".ctranslate2" / "model.bin").is_file()
     result = run("translate", folder, "--engine", "marian", stdin="one", status=2)
     assert (
-        "engine must be one of ('keras', 'ctranslate2', 'inductor', 'auto'), got 'marian'"
+        "engine must be one of ('keras', 'ctranslate2', 'litert', 'inductor', 'auto'), got 'marian'"
         in result.stderr
     )
     given = ["--min-length", 2, "--engine", "ctranslate2"]

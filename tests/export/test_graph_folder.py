@@ -27,13 +27,13 @@ def test_facts(folder, tmp_path):
     translator.search = dict(beam_size=2)
     translator.save(folder)
     with mock.patch.object(graph_folder, "run_elsewhere") as run:
-        out = write(folder, tmp_path / "out", max_length=5, quantization="int8")
+        out = write(folder, tmp_path / "out", quantization="int8")
     (module, task, backend), _ = run.call_args
     assert (module, backend) == ("m", "torch")
-    assert (task["max_length"], task["quantization"]) == (5, "int8")
+    assert task["quantization"] == "int8"
     facts = json.loads((out / "translator.json").read_text("utf-8"))
     config, tokenizer = translator.model.config, translator.tokenizer
-    assert facts["max_length"] == 5 and facts["search"]["beam_size"] == 2
+    assert facts["search"]["beam_size"] == 2
     assert {config.pad_id, config.bos_id} <= {*facts["never_ids"]}
     assert facts["source_pieces"] == [*tokenizer.pieces_of("source")]
     assert (out / "target.spm").read_bytes() == tokenizer.target_model

@@ -68,7 +68,7 @@ def test_imported(kind, pretrained_folder, exported, tmp_path):
     pretrained_folder(kind, tmp_path / "theirs", ENGLISH, GERMAN, layers=1)
     translator = load_pretrained(tmp_path / "theirs", *FAMILIES[kind])
     translator.save(tmp_path / "saved")
-    out = exported(tmp_path / "saved", max_length=64)
+    out = exported(tmp_path / "saved")
     options = dict(max_extra_length=10)
     translations = translator.translate(TEXTS, **options)
     assert any(translations)
@@ -87,8 +87,6 @@ def test_a_decoder_without_self_attention(own, exported, randomize, tmp_path):
 def test_what_is_refused(own, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="quantization must be one of .* for LiteRT, got 'int4'"):
         export.litert(own, tmp_path / "out", quantization="int4")
-    with pytest.raises(ValueError, match="max_length must be"):
-        export.litert(own, tmp_path / "out", max_length=1)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ImportError, match='exporting to LiteRT needs the extra "tensorflow"'):
         export.litert(own, tmp_path / "out")

@@ -23,7 +23,7 @@ def test_logits_of_steps(randomize, tmp_path):
     source = np.array([[5, 6, 7, 3]], "int32")
     target = np.array([[model.config.bos_id, 8, 9]], "int32")
     expected = keras.ops.convert_to_numpy(model({"source_ids": source, "target_ids": target}))
-    signatures, sizes = litert_graph.functions(model, 8), {}
+    signatures, sizes = litert_graph.functions(model), {}
     bounds = {"float32": 1e-4, "float16": 0.05, "int8-weights": 0.3, "int8": 0.5}
     for kind, bound in bounds.items():
         path = tmp_path / kind
@@ -37,4 +37,6 @@ def test_logits_of_steps(randomize, tmp_path):
             new = decode(token_ids=np.array([[token]]), position=np.int32(i), **memory, **past)
             past = {name: new[name.replace("past", "present")] for name in past}
             np.testing.assert_allclose(new["logits"], expected[:, i], atol=bound)
+    entry = litert_graph.described(signatures)["decode"]["inputs"]["past_key_0"]
+    assert entry == {"dtype": "float32", "shape": [None, 2, None, 32]}
     assert sizes["int8-weights"] < sizes["int8"] < sizes["float16"] < sizes["float32"]

@@ -75,6 +75,8 @@ OF_GRAPHS = (
 )
 ONNX = Carried("ONNX graphs", (*OF_GRAPHS, "num_hypotheses"))
 LITERT = Carried("LiteRT graphs", ONNX.names)
-CTRANSLATE2 = Carried(
-    'engine="ctranslate2" (engine="keras" takes it)', (*ONNX.names, "prefixes", "strict", "protect")
+OF_SAVED = (*ONNX.names, "prefixes", "strict", "protect")
+LITERT_ENGINE = Carried(
+    'engine="litert" (engine="keras" takes it)', (*OF_SAVED, "suppress_tokens", "forced_first")
 )
+CTRANSLATE2 = Carried('engine="ctranslate2" (engine="keras" takes it)', OF_SAVED)

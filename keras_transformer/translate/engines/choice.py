@@ -19,8 +19,10 @@ from keras_transformer.translate.engines.ctranslate2_engine import NAME as CTRAN
 from keras_transformer.translate.engines.ctranslate2_engine import CTranslate2Engine
 from keras_transformer.translate.engines.engine import Engine
 from keras_transformer.translate.engines.exported import exported_engine
+from keras_transformer.translate.engines.litert_engine import NAME as LITERT
+from keras_transformer.translate.engines.litert_engine import LiteRTEngine
 
-ENGINES = ("keras", "ctranslate2", "inductor", "auto")
+ENGINES = ("keras", "ctranslate2", "litert", "inductor", "auto")
 
 
 def load_engine(
@@ -58,8 +60,9 @@ def load_engine(
         engine = "keras"
     arguments = Path(folder), saved, tokenizer, precision
     new_engine: Engine
-    if engine in (CTRANSLATE2, AUTO):
-        new_engine = (AutoEngine if engine == AUTO else CTranslate2Engine)(*arguments)
+    without_keras = {CTRANSLATE2: CTranslate2Engine, LITERT: LiteRTEngine, AUTO: AutoEngine}
+    if engine in without_keras:
+        new_engine = without_keras[engine](*arguments)
     else:
         kind = engines.InductorEngine if engine == "inductor" else engines.KerasEngine
         new_engine = kind.load(*arguments)

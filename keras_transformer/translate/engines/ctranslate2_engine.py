@@ -21,26 +21,26 @@ from keras_transformer.search import Search
 from keras_transformer.system.extras import missing
 from keras_transformer.system.processor import num_threads
 from keras_transformer.text import Tokenizer
-from keras_transformer.text.protected import is_copied
 from keras_transformer.translate import engines
 from keras_transformer.translate.engines.beams import Beam, penalty
 from keras_transformer.translate.engines.carried import CTRANSLATE2
-from keras_transformer.translate.engines.ctranslate2_cache import converted
+from keras_transformer.translate.engines.conversion_cache import converted
 from keras_transformer.translate.engines.ctranslate2_search import Row, RowSearch, shares
 from keras_transformer.translate.engines.engine import Hypothesis
-from keras_transformer.translate.protection import Numbers, search_protected
+from keras_transformer.translate.protection import Numbers, search_protected, with_all_numbers
 
 if TYPE_CHECKING:
     from keras_transformer.models import EncoderDecoder
     from keras_transformer.translate.engines.keras_engine import KerasEngine
 
 NAME = "ctranslate2"
+CACHE, FORMAT = ".ctranslate2", 1  # name and version of the cache
 
 
 class CTranslate2Engine:
     """An engine that computes with CTranslate2 and returns the hypotheses of `KerasEngine`.
 
-    The model is converted once, see `ctranslate2_cache`. The Keras model is loaded only if it is
+    The model is converted once, see `conversion_cache`. The Keras model is loaded only if it is
     needed: as the attribute `model`, for attention weights; for texts whose hypotheses
     cannot be derived from CTranslate2's beams, see `beams.BeamEnd`; and for texts whose
     translations lack a number, with `protect`.
@@ -69,7 +69,12 @@ class CTranslate2Engine:
         # Target tokens per source token of recent translations, to guess the length of new ones.
         self._growth = deque([1.0], maxlen=500)
         device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
-        with converted(folder, saved, tokenizer) as (place, self.config):
+        version = f"{FORMAT} {ctranslate2.__version__}"
+
+        def convert(place: Path) -> str:
+            return engines.convert(folder, saved, tokenizer, place)
+
+        with converted(folder, saved, CACHE, version, convert) as (place, self.config):
             self._translator = ctranslate2.Translator(
                 os.fspath(place),
                 device=device,
@@ -102,7 +107,10 @@ class CTranslate2Engine:
             search = dataclasses.replace(search, protect=False)
 
             def find(part: Request, numbers: Sequence[Numbers]) -> list[list[Hypothesis]]:
-                return self._with_numbers(tokenizer, part, search, numbers)
+                results = self.search(tokenizer, part, search)
+                return with_all_numbers(
+                    lambda: self._ours, tokenizer, part, search, numbers, results
+                )
 
             return search_protected(find, tokenizer, self.config.max_length, request)
         most = len(self._ids) // 2
@@ -126,22 +134,6 @@ class CTranslate2Engine:
                 warnings.simplefilter("ignore", UserWarning)
                 again = self._ours.search(tokenizer, request.part(rest), search)
             for i, hypotheses in zip(rest, again, strict=True):
-                results[i] = hypotheses
-        return results
-
-    def _with_numbers(self, tokenizer, request, search, numbers):
-        """Return the hypotheses of each text; texts that lack a number use the Keras model."""
-        results = self.search(tokenizer, request, search)
-        count = search.num_hypotheses or 1
-        lacking = [
-            i
-            for i, forms in enumerate(numbers)
-            if not all(is_copied(x, y.text) for x in forms for y in results[i][:count])
-        ]
-        if lacking:
-            part = request.part(lacking), search, [numbers[i] for i in lacking]
-            again = self._ours.search_with_numbers(tokenizer, *part)
-            for i, hypotheses in zip(lacking, again, strict=True):
                 results[i] = hypotheses
         return results
 

@@ -17,7 +17,6 @@ from keras_transformer.system.git_lfs import refuse_pointer
 from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.translate.engines.carried import (
     LITERT,
-    OF_GRAPHS,
     ONNX,
     SAVED_MODEL,
     Carried,
@@ -47,7 +46,7 @@ def exported_engine(folder: str | os.PathLike) -> ExportedEngine | None:
     folder = Path(folder)
     if path := saved_model_in(folder):
         return SavedModelEngine(path)
-    for kind in (OnnxEngine, LiteRTEngine):
+    for kind in (OnnxEngine, LiteRTFolderEngine):
         if all((folder / x).is_file() for x in (*kind.files, "translator.json")):
             return kind(folder)
     return None
@@ -269,7 +268,7 @@ class GraphEngine(ExportedEngine):
 
     def nbest(self, texts: Sequence[str], search: Search) -> list[list[Hypothesis]]:
         """Return the hypotheses of each text, best first; texts are translated one by one."""
-        options = {name: getattr(search, name) for name in OF_GRAPHS}
+        options = {name: getattr(search, name) for name in ONNX.names}
         rows = [self._translator.nbest(text, **options) for text in texts]
         return [[Hypothesis(text, score) for text, score in row] for row in rows]
 
@@ -286,7 +285,7 @@ class OnnxEngine(GraphEngine):
     carried, files, extra = ONNX, ("encoder.onnx", "decoder.onnx"), "onnx"
 
 
-class LiteRTEngine(GraphEngine):
+class LiteRTFolderEngine(GraphEngine):
     """Engine of the graphs of `export.litert`, run by LiteRT."""
 
     carried, files, extra = LITERT, ("model.tflite",), "litert"

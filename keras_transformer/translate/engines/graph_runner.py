@@ -22,6 +22,7 @@ import sentencepiece
 NEVER = -1e9  # log-probability of tokens that must not follow
 OPTIONS = {
     "beam_size": 4,  # hypotheses kept at each step
+    "num_hypotheses": None,  # wanted hypotheses; the search ends when none better can follow
     "length_penalty": 0.6,  # alpha of Wu et al. 2016; higher values favour longer texts
     "max_extra_length": 50,  # a translation has at most this many tokens more than its source
     "max_length": None,  # maximum tokens of a translation; None: see max_extra_length
@@ -57,7 +58,7 @@ class OnnxGraphs:
         outputs = self.encoder.run(None, {"source_ids": source_ids})
         return dict(zip(names, outputs, strict=True))
 
-    def empty(self, rows: int) -> dict[str, Any]:
+    def empty(self, rows: int, length: int) -> dict[str, Any]:
         """Return caches of no tokens: keys and values (rows, N, 0, H), or states of zeros."""
         past = {}
         for entry in self.decoder.get_inputs():
@@ -93,11 +94,14 @@ class LiteRTGraphs:
         """Return the outputs of the encoder for source ids (1, S), by name."""
         return self.encoder(source_ids=source_ids.astype("int32"))
 
-    def empty(self, rows: int) -> dict[str, Any]:
-        """Return caches of zeros: keys and values (rows, N, L, H), or states."""
-        shapes = {name: entry["shape"] for name, entry in self.decoder.get_input_details().items()}
-        shapes = {name: (rows, *x[1:]) for name, x in shapes.items() if name.startswith("past_")}
-        return {name: np.zeros(shape, "float32") for name, shape in shapes.items()}
+    def empty(self, rows: int, length: int) -> dict[str, Any]:
+        """Return caches of zeros: keys and values (rows, N, length, H), or states (rows, 1, D)."""
+        past = {}
+        for name, entry in self.decoder.get_input_details().items():
+            if name.startswith("past_"):
+                sizes = [length if size < 0 else size for size in entry["shape_signature"][1:]]
+                past[name] = np.zeros((rows, *sizes), "float32")
+        return past
 
     def step(self, tokens: Any, position: int, memory: dict[str, Any], past: dict[str, Any]) -> Any:
         """Return the logits (rows, V) after tokens (rows,), and the new caches."""
@@ -160,7 +164,8 @@ class GraphTranslator:
         factor, extra = options["max_length_factor"], options["max_extra_length"]
         longest = options["max_length"] or (len(ids) * factor if factor else len(ids) + extra)
         limit = min(longest, facts["max_length"] - 1)
-        hypotheses = self._search(np.array([ids]), limit, options)
+        first = facts["target_frame"][0]
+        hypotheses = beam_search(self.graphs, np.array([ids]), limit, first, facts, options)
         return [(self._text(ids), float(score)) for score, ids in hypotheses]
 
     def _text(self, ids):
@@ -168,58 +173,81 @@ class GraphTranslator:
         pieces = [self.facts["target_pieces"][i] for i in ids if i not in skipped]
         return self.target.decode_pieces(pieces).replace("\N{LOWER ONE EIGHTH BLOCK}", " ").strip()
 
-    def _search(self, source_ids, limit, options):
-        """Search for translations; return pairs of a score and ids, best first."""
-        facts, beam_size = self.facts, options["beam_size"]
-        as_transformers, forced_eos = options["scoring"] == "transformers", options["forced_eos"]
-        shrinks = options["scoring"] == "marian"
-        ends = np.atleast_1d(facts["eos_id"])  # one EOS token, or several
-        memory = self.graphs.encode(source_ids)
-        memory = {x: np.repeat(y, beam_size, axis=0) for x, y in memory.items()}
-        past = self.graphs.empty(beam_size)
-        tokens = np.full(beam_size, facts["bos_id"])
-        totals = np.where(np.arange(beam_size) == 0, 0.0, NEVER)  # start with one beam
-        rows: list[list[int]] = [[] for _ in range(beam_size)]
-        finished: list[tuple[float, list[int]]] = []
-        for length in range(1, limit + 1):
-            logits, past = self.graphs.step(tokens, length - 1, memory, past)
-            logs = logits - _log_sum_exp(logits)
-            logs[:, facts["never_ids"]] = NEVER
-            forced = facts["target_frame"][0][length - 1 : length]
-            forced = ends if length == limit and forced_eos else forced
-            if len(forced):
-                if as_transformers:  # forced tokens have probability 1
-                    logs[:] = 0.0
-                logs[:, ~np.isin(np.arange(logs.shape[1]), forced)] = NEVER
-            scores = (totals[:, None] + logs).ravel()
-            best = np.argsort(-scores, kind="stable")[: (1 + len(ends)) * beam_size]
-            if shrinks:  # each finished hypothesis narrows the beam by one
-                scores[best[beam_size - len(finished) :]] = NEVER
-            beams, chosen = best // logs.shape[1], best % logs.shape[1]
-            base = (5 + length) / 6 if options["scoring"] == "wu" else length
-            penalty = base ** options["length_penalty"]
-            is_end = np.isin(chosen, ends)
-            for place in range(beam_size):
-                if (is_end[place] or length == limit) and scores[best[place]] > NEVER / 2:
-                    last = [] if is_end[place] else [int(chosen[place])]
-                    finished.append((scores[best[place]] / penalty, rows[beams[place]] + last))
-            finished = sorted(finished, key=lambda x: -x[0])[:beam_size]
-            going_on = np.flatnonzero(~is_end)[:beam_size]
-            if length == limit or len(going_on) < beam_size:
-                break
-            beams, tokens, totals = beams[going_on], chosen[going_on], scores[best[going_on]]
-            decisive = finished[-1 if as_transformers else 0][0] if finished else NEVER
-            ends_here = options["early_stopping"] or shrinks or decisive >= totals[0] / penalty
-            if len(finished) == beam_size and ends_here:
-                break
-            rows = [[*rows[beam], int(token)] for beam, token in zip(beams, tokens, strict=True)]
-            past = {name: value[beams] for name, value in past.items()}
-        return finished
+
+def beam_search(
+    graphs: Any, source_ids: Any, limit: int, first: Any, facts: Any, options: Any
+) -> list[tuple[float, list[int]]]:
+    """Search for translations of one text; return pairs of a score and ids, best first.
+
+    Args:
+        graphs: The graphs of the model.
+        source_ids: (1, S).
+        limit: Maximum tokens of a translation.
+        first: Ids of the tokens that a translation must begin with.
+        facts: At least `bos_id`, `eos_id` and `never_ids`.
+        options: Values of all `OPTIONS`.
+    """
+    beam_size, wanted = options["beam_size"], options["num_hypotheses"] or options["beam_size"]
+    as_transformers, forced_eos = options["scoring"] == "transformers", options["forced_eos"]
+    shrinks = options["scoring"] == "marian"
+    ends = np.atleast_1d(facts["eos_id"])  # one EOS token, or several
+    memory = graphs.encode(source_ids)
+    memory = {x: np.repeat(y, beam_size, axis=0) for x, y in memory.items()}
+    past = graphs.empty(beam_size, limit)
+    tokens = np.full(beam_size, facts["bos_id"])
+    totals = np.where(np.arange(beam_size) == 0, 0.0, NEVER)  # start with one beam
+    rows: list[list[int]] = [[] for _ in range(beam_size)]
+    finished: list[tuple[float, list[int]]] = []
+    for length in range(1, limit + 1):
+        logits, past = graphs.step(tokens, length - 1, memory, past)
+        logs = log_softmax(logits)
+        logs[:, facts["never_ids"]] = NEVER
+        forced = first[length - 1 : length]
+        forced = ends if length == limit and forced_eos else forced
+        if len(forced):
+            if as_transformers:  # forced tokens have probability 1
+                logs[:] = 0.0
+            logs[:, ~np.isin(np.arange(logs.shape[1]), forced)] = NEVER
+        scores = (totals[:, None] + logs).ravel()
+        count = min((1 + len(ends)) * beam_size, scores.size)
+        best = np.sort(np.argpartition(scores, -count)[-count:])
+        best = best[np.argsort(-scores[best], kind="stable")]
+        if shrinks:  # each finished hypothesis narrows the beam by one
+            scores[best[beam_size - len(finished) :]] = NEVER
+        beams, chosen = best // logs.shape[1], best % logs.shape[1]
+        penalty = _penalty(length, options)
+        is_end = np.isin(chosen, ends)
+        for place in range(beam_size):
+            if (is_end[place] or length == limit) and scores[best[place]] > NEVER / 2:
+                last = [] if is_end[place] else [int(chosen[place])]
+                finished.append((scores[best[place]] / penalty, rows[beams[place]] + last))
+        finished = sorted(finished, key=lambda x: -x[0])[:beam_size]
+        going_on = np.flatnonzero(~is_end)[:beam_size]
+        if length == limit or len(going_on) < beam_size:
+            break
+        beams, tokens, totals = beams[going_on], chosen[going_on], scores[best[going_on]]
+        decisive = finished[-1 if as_transformers else 0][0] if finished else NEVER
+        ends_here = options["early_stopping"] or shrinks or decisive >= totals[0] / penalty
+        if len(finished) == beam_size and ends_here:
+            break
+        # No unfinished hypothesis can score higher than if all its further tokens were certain.
+        highest = totals[0] / _penalty(limit, options)
+        if len(finished) >= wanted and not shrinks and finished[wanted - 1][0] >= highest:
+            break
+        rows = [[*rows[beam], int(token)] for beam, token in zip(beams, tokens, strict=True)]
+        past = {name: value[beams] for name, value in past.items()}
+    return finished
 
 
-def _log_sum_exp(x):
-    highest = x.max(axis=-1, keepdims=True)
-    return highest + np.log(np.exp(x - highest).sum(axis=-1, keepdims=True))
+def _penalty(length, options):
+    base = (5 + length) / 6 if options["scoring"] == "wu" else length
+    return base ** options["length_penalty"]
+
+
+def log_softmax(logits: Any) -> Any:
+    """Return the log-probabilities of logits (..., V)."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
 if __name__ == "__main__":

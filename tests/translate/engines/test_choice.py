@@ -10,7 +10,7 @@ pytestmark = pytest.mark.once("names and folders")
 
 
 def test_each_name_has_its_engine(folder):
-    assert ENGINES[2:] == ("inductor", "auto")  # these have their own tests
+    assert ENGINES[2:] == ("litert", "inductor", "auto")  # these have their own tests
     for name, kind in zip(ENGINES, (KerasEngine, CTranslate2Engine), strict=False):
         engine, tokenizer, saved = load_engine(folder, name, None)
         assert type(engine) is kind

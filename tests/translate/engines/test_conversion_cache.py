@@ -9,7 +9,7 @@ import pytest
 
 from keras_transformer import models
 from keras_transformer.translate import engines
-from keras_transformer.translate.engines import ctranslate2_cache as cache
+from keras_transformer.translate.engines import conversion_cache as cache
 from keras_transformer.translate.translator import Translator
 from tests.small_translator import TEXTS, make
 
