@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,7 @@ def load_engine(
         engine = "keras"
     arguments = Path(folder), saved, tokenizer, precision
     new_engine: Engine
+    without_keras: dict[str, Callable[..., Engine]]
     without_keras = {CTRANSLATE2: CTranslate2Engine, LITERT: LiteRTEngine, AUTO: AutoEngine}
     if engine in without_keras:
         new_engine = without_keras[engine](*arguments)
