@@ -27,7 +27,7 @@ from keras_transformer.hub.hugging_face_checkpoint import fetched, lent
 from keras_transformer.hub.marian.incoming import MarianModel, is_marian, read_models
 from keras_transformer.hub.sentence_transformers import read_scorer, read_sentence_model
 from keras_transformer.language.causal_lm import CausalLM
-from keras_transformer.models import DecoderOnly, EncoderDecoder, MetricModel, Speech, ViT
+from keras_transformer.models import DecoderOnly, EncoderDecoder, MetricModel, Speech, ViT, resized
 from keras_transformer.saved.contents import FLOATS, PRECISIONS
 from keras_transformer.saved.folder import in_precision, save_folder
 from keras_transformer.search import Generation, Search, Transcription
@@ -40,7 +40,7 @@ from keras_transformer.speech.transcriber import Transcriber
 from keras_transformer.system.files import read_json
 from keras_transformer.tasks.image_classifier import ImageClassifier
 from keras_transformer.tasks.image_embedder import ImageEmbedder
-from keras_transformer.tasks.image_format import image_format_of
+from keras_transformer.tasks.image_format import image_format_of, image_size_of
 from keras_transformer.tasks.image_task import ImageTask
 from keras_transformer.tasks.learned_metric import LearnedMetric
 from keras_transformer.tasks.text_embedder import TextEmbedder
@@ -116,7 +116,7 @@ def load_pretrained(
       NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400.
     - `CausalLM`: GPT-2, LLaMA and its relatives (Mistral, Mixtral, Qwen, Phi, OLMo 2, ...), Gemma.
     - `Transcriber`: Whisper.
-    - `ImageClassifier`: ViT and DeiT; without a classifier, `ImageEmbedder`.
+    - `ImageClassifier`: ViT, DeiT and DINOv2; without a classifier, `ImageEmbedder`.
     - `LearnedMetric`: COMET, CometKiwi and MetricX, with the tokenizer of the encoder's model.
     - `PretrainedModel`: BERT and its variants (`models.BERT`), DeBERTa-v2 and v3, ModernBERT,
       EuroBERT, ESM-2, a BART with a classifier, and the encoder of a T5 alone. In a folder of
@@ -220,8 +220,8 @@ def _loaded(
         model = _model(folder, precision, without=left_out(folder, fields))
         return Translator(model, tokenizer, *chosen, search)
     if family.model is ViT:
-        model = _model(folder, precision)
-        channels, size = model.config.num_channels, model.config.image_size
+        model, size = _image_model(folder, str(kind), precision)
+        channels = model.config.num_channels
         image_format = image_format_of(folder, channels, size, str(kind))
         if not model.config.num_classes:
             return ImageEmbedder(model, image_format)
@@ -321,6 +321,14 @@ def _model(folder: Path, precision: str | None, without: Iterable[int] = ()) -> 
         value[list(without)] = NO_LOGIT
         weights[path].assign(value)
     return _narrow(model, precision, folder)
+
+
+def _image_model(folder: Path, kind: str, precision: str | None) -> tuple[ViT, tuple[int, int]]:
+    """Return the ViT of a folder for images of the size that its processor makes, and the size."""
+    model: Any = _model(folder, precision if precision in FLOATS else None)
+    size = image_size_of(folder, model.config, kind)
+    model = model if size == model.config.image_size else resized(model, size)
+    return _narrow(model, precision, folder), size
 
 
 def _converted(

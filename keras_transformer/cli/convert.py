@@ -51,8 +51,9 @@ def import_(
     Marian (OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400
     become translators, to run, train further or export. GPT-2, LLaMA and its relatives
     (Mistral, Mixtral, Qwen, Phi, OLMo 2, ...) and Gemma load in `generate`, Whisper in
-    `transcribe`, ViT and DeiT in `see`. BERT and its variants (RoBERTa, MPNet, ...), DeBERTa and
-    ESM-2 are starting points for fine-tuning; `info` names the command that runs a fine-tuned one.
+    `transcribe`, ViT, DeiT and DINOv2 in `see`. BERT and its variants (RoBERTa, MPNet, ...),
+    DeBERTa and ESM-2 are starting points for fine-tuning; `info` names the command that runs a
+    fine-tuned one.
     A folder of sentence-transformers keeps its pooling, prompts and other settings for `embed`; a
     cross-encoder with one label is for `rank`. A folder of CTranslate2 (`model.bin`), of any
     quantization, becomes a transcriber or a translator. A GGUF file of a language model, also a

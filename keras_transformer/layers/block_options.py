@@ -126,9 +126,11 @@ class AddNormOptions(Options):
         norm_output: Whether the output of the sub-layer is normalized before it is added (Gemma 2;
             without `norm_input` OLMo 2); needs `norm_first`.
         residual_scale: Factor of the output of the sub-layer, above 0 (Granite).
+        layer_scale: Initial value, above 0, of a trained factor for each feature of the output of
+            the sub-layer (LayerScale, Touvron et al. 2021, section 2; DINOv2); None: no factor.
 
     Raises:
-        ValueError: If `residual_scale` is not above 0, or `norm_first` is needed.
+        ValueError: If `residual_scale` or `layer_scale` is not above 0, or `norm_first` is needed.
     """
 
     norm_first: bool = False
@@ -138,6 +140,7 @@ class AddNormOptions(Options):
     norm_input: bool = True
     norm_output: bool = False
     residual_scale: float = 1.0
+    layer_scale: float | None = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -145,6 +148,8 @@ class AddNormOptions(Options):
             value = getattr(self, name)
             require(self.norm_first or value is usual, name, value, f"{usual} without norm_first")
         require(self.residual_scale > 0, "residual_scale", self.residual_scale, "above 0")
+        scale = self.layer_scale
+        require(scale is None or scale > 0, "layer_scale", scale, "above 0 or None")
 
 
 @dataclass(frozen=True, kw_only=True)

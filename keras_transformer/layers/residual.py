@@ -10,7 +10,7 @@ import keras
 from keras_transformer.backend import dropout
 from keras_transformer.layers.basic import LayerNormalization, RMSNormalization
 from keras_transformer.layers.block_options import AddNormOptions
-from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.layer import Layer, initializer
 
 
 def normalization(norm: str, epsilon: float, dtype: object, name: str) -> keras.layers.Layer:
@@ -76,6 +76,9 @@ class AddNorm(Layer):
             self.norm.build(x_shape)
         if self.output_norm:
             self.output_norm.build(x_shape)
+        if self.options.layer_scale is not None:
+            initial = initializer(keras.initializers.Constant(self.options.layer_scale))
+            self.layer_scale = self.add_weight((x_shape[-1],), initial, name="layer_scale")
 
     def call(self, x: Any, sublayer_output: Any = None, training: bool = False) -> Any:
         if sublayer_output is not None:
@@ -91,4 +94,6 @@ class AddNorm(Layer):
     def _processed(self, x):
         """Return the output of a sub-layer, normalized and scaled; in the paper, unchanged."""
         x = self.output_norm(x) if self.output_norm else x
+        if self.options.layer_scale is not None:
+            x = x * keras.ops.cast(self.layer_scale, x.dtype)
         return x if self.options.residual_scale == 1 else x * self.options.residual_scale

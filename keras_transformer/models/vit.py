@@ -39,6 +39,13 @@ class ViTConfig(Config):
         distillation: "none"; "token": a second token, which learned from a teacher, follows the
             class token (DeiT; Touvron et al. 2021, section 4); or "head": it has a classifier, too,
             and the logits are the mean of both.
+        gated: Whether the feed-forward has a gate (DINOv2's largest model).
+        layer_scale: See `AddNormOptions` (DINOv2).
+        num_registers: Number of registers, see `PatchEmbedding` (Darcet et al. 2024).
+        pooling: Input of the classifier: "class", the class token's last hidden state; or
+            "class_and_mean", this and the mean of those of the patches (DINOv2).
+        antialias: Whether `resized` interpolates positions with `antialias`, see
+            `resized_positions`.
 
     Raises:
         ValueError: If a value is out of range.
@@ -58,10 +65,15 @@ class ViTConfig(Config):
     epsilon: float = 1e-6
     problem_type: str | None = None
     distillation: str = "none"
+    gated: bool = False
+    layer_scale: float | None = None
+    num_registers: int = 0
+    pooling: str = "class"
+    antialias: bool = False
 
     def __post_init__(self):
         self._fill_d_ff()
-        self._check_whole("num_classes", least=0)
+        self._check_whole("num_classes", "num_registers", least=0)
         self._check_whole("patch_size", "num_channels", "d_model", "d_ff", "num_layers")
         self._check_whole("num_heads")
         size = self.image_size
@@ -76,6 +88,9 @@ class ViTConfig(Config):
         self._check_choice("activation", ACTIVATIONS)
         choices = ("none", "token", "head") if self.num_classes else ("none", "token")
         self._check_choice("distillation", choices)
+        self._check_choice("pooling", ("class", "class_and_mean"))
+        scale = self.layer_scale
+        require(scale is None or scale > 0, "layer_scale", scale, "a number above 0 or None")
         check_problem(self.problem_type, self.num_classes)
 
     @property
@@ -84,6 +99,11 @@ class ViTConfig(Config):
         size: Any = self.image_size
         rows, columns = size
         return rows // self.patch_size, columns // self.patch_size
+
+    @property
+    def first_patch(self) -> int:
+        """Index of the first patch in the hidden states."""
+        return 1 + (self.distillation != "none") + self.num_registers
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -98,9 +118,9 @@ class ViT(ConfiguredModel):
         images: (B, height, width, channels), floats, normalized as in the model's training.
 
     Returns:
-        Logits (B, classes) from the class token's last hidden state; with `distillation` "head",
-        the mean of these and of the distillation token's. `hidden(images)` returns the last hidden
-        states of all tokens, (B, 1 + patches, D), or (B, 2 + patches, D) with distillation, and so
+        Logits (B, classes) from the class token's last hidden state, see `pooling`; with
+        `distillation` "head", the mean of these and of the distillation token's. `hidden(images)`
+        returns the last hidden states of all tokens, (B, config.first_patch + patches, D), and so
         does a model without classes.
 
     Raises:
@@ -117,6 +137,7 @@ class ViT(ConfiguredModel):
             config.patch_size,
             dropout=config.dropout,
             distillation=config.distillation != "none",
+            num_registers=config.num_registers,
             dtype=policy,
             name="embedding",
         )
@@ -139,7 +160,13 @@ class ViT(ConfiguredModel):
         size: Any = config.image_size
         images = keras.Input((*size, config.num_channels), name="images")
         x = hidden(images)
-        outputs = head(x[:, 0]) if head else x
+        outputs = x
+        if head:
+            pooled = x[:, 0]
+            if config.pooling == "class_and_mean":
+                mean = keras.ops.mean(x[:, config.first_patch :], axis=1)
+                pooled = keras.ops.concatenate([pooled, mean], axis=-1)
+            outputs = head(pooled)
         if second:
             outputs = keras.ops.multiply(outputs + second(x[:, 1]), 0.5)
         super().__init__(inputs=images, outputs=outputs, **kwargs)
@@ -190,6 +217,7 @@ def resized(model: ViT, image_size: tuple[int, int] | int) -> ViT:
     for before, after in zip(model.weights, new.weights, strict=True):
         value = keras.ops.convert_to_numpy(before)
         if after is new.embedding.positions:
-            value = resized_positions(value, model.config.patches, config.patches)
+            patches = model.config.patches, config.patches
+            value = resized_positions(value, *patches, config.antialias)
         after.assign(value)
     return new

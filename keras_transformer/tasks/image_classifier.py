@@ -30,8 +30,9 @@ class ImageClassifier(ImageTask):
     print(labels[0].label, labels[0].probability)
     ```
 
-    Images are resized without keeping their proportions, cropped if the model's format has a crop
-    (DeiT), and normalized like the images that the model was trained on.
+    Images are resized, cropped if the model's format has a crop (DeiT, DINOv2), and normalized like
+    the images that the model was trained on. Resizing keeps their proportions only if the format
+    says so (DINOv2).
 
     Args:
         model: A `ViT`.

@@ -30,8 +30,9 @@ class ImageTask(abc.ABC):
 
     A subclass turns the outputs of the ViT into the results of one task.
 
-    Images are resized without keeping their proportions, cropped if the model's format has a crop
-    (DeiT), and normalized like the images that the model was trained on.
+    Images are resized, cropped if the model's format has a crop (DeiT, DINOv2), and normalized like
+    the images that the model was trained on. Resizing keeps their proportions only if the format
+    says so (DINOv2).
 
     Args:
         model: A `ViT`.
@@ -79,8 +80,9 @@ class ImageTask(abc.ABC):
             raise ValueError(f"{folder} is not a saved {cls.kind.what} but a {kind}")
         fields: Any = {name: config.get(name) for name in ("mean", "deviation")}
         try:
-            # Folders of older versions lack these two fields.
-            fields |= {x: config[x] for x in ("resampling", "crop") if x in config}
+            # Folders of older versions lack these fields.
+            newer = ("resampling", "crop", "keep_proportions")
+            fields |= {x: config[x] for x in newer if x in config}
             image_format = ImageFormat(**fields)
             return cls._of(model, image_format, config)
         except ValueError as error:

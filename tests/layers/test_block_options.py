@@ -22,6 +22,7 @@ VALUES = dict(
     qk_norm=True, query_scale=0.5, soft_cap=3.0, window=5, global_tokens=1, d_ff=12,
     activation="gelu", gated=True, norm_first=True, dropout=0.3, norm="rms", epsilon=1e-3,
     norm_input=False, attention_norm_input=True, norm_output=True, residual_scale=0.5,
+    layer_scale=0.1,
     kernel=None,  # a kernel has neither window nor soft_cap
     num_experts=3, experts_per_token=1, normalize_routing=False, balance_loss=0.1,
 )  # fmt: skip
@@ -85,6 +86,7 @@ def test_each_option_of_a_block_is_in_its_config(block):
         (dict(global_tokens=-1), "global_tokens must be at least 0, got -1"),
         (dict(qk_norm="last"), r"qk_norm must be one of \(False, True, 'rotated', 'wh.*'last'"),
         (dict(residual_scale=0.0), "residual_scale must be above 0, got 0.0"),
+        (dict(layer_scale=-0.1), "layer_scale must be above 0 or None, got -0.1"),
         (dict(query_scale=0.0), "query_scale must be above 0 or None, got 0.0"),
         (dict(soft_cap=-1.0), "soft_cap must be above 0 or None, got -1.0"),
         (dict(num_experts=0), "num_experts must be a whole number of at least 1, got 0"),

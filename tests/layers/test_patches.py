@@ -34,6 +34,19 @@ def test_equation_1(layer, rng):
     np.testing.assert_allclose(found, np.stack(expected, axis=1), atol=1e-5)
 
 
+def test_registers_have_no_positions(layer, randomize, rng):
+    images = rng.standard_normal((2, *SIZE, 3)).astype("float32")
+    other = PatchEmbedding(5, SIZE, PATCH, num_registers=2)
+    other.build((None, *SIZE, 3))
+    randomize(other)
+    for name in ("class_token", "positions"):
+        getattr(other, name).assign(getattr(layer, name))
+    other.patches.set_weights(layer.patches.get_weights())
+    expected, found = (ops.convert_to_numpy(x(images)) for x in (layer, other))
+    np.testing.assert_array_equal(np.delete(found, (1, 2), axis=1), expected)
+    np.testing.assert_array_equal(found[1, 1:3], ops.convert_to_numpy(other.registers))
+
+
 def test_dropout_only_in_training(rng):
     layer = PatchEmbedding(5, SIZE, PATCH, dropout=0.5)
     images = rng.standard_normal((2, *SIZE, 1)).astype("float32")
@@ -52,13 +65,15 @@ def test_other_shapes_are_refused(layer):
         layer(np.zeros((1, 4, 6, 3), "float32"))
 
 
-@pytest.mark.parametrize("after", [(3, 2), (6, 7), (2, 1), (9, 2)])
-def test_positions_as_pytorch_interpolates(rng, after):
-    positions = rng.standard_normal((1 + 3 * 2, 5)).astype("float32")
-    plane = torch.tensor(positions[1:].reshape(1, 3, 2, 5)).permute(0, 3, 1, 2)
-    options = dict(size=after, mode="bicubic", align_corners=False)
+@pytest.mark.once("NumPy")
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("after", [(3, 7), (6, 8), (2, 1), (9, 3), (1, 4)])
+def test_positions_as_pytorch_interpolates(rng, after, antialias):
+    positions = rng.standard_normal((1 + 3 * 7, 5)).astype("float32")
+    plane = torch.tensor(positions[1:].reshape(1, 3, 7, 5)).permute(0, 3, 1, 2)
+    options = dict(size=after, mode="bicubic", align_corners=False, antialias=antialias)
     expected = torch.nn.functional.interpolate(plane, **options).permute(0, 2, 3, 1)
-    found = resized_positions(positions, (3, 2), after)
+    found = resized_positions(positions, (3, 7), after, antialias)
     np.testing.assert_array_equal(found[0], positions[0])
     np.testing.assert_allclose(found[1:], expected.reshape(-1, 5).numpy(), atol=1e-5)
 

@@ -95,6 +95,16 @@ def test_pre_norm_with_a_norm_of_the_output_only(streams, randomize):
     assert len(layer.weights) == 2 and layer.get_config().items() >= options.items()
 
 
+def test_layer_scale(streams, randomize):
+    x, sublayer_output = streams
+    layer = AddNorm(norm_first=True, layer_scale=0.1)
+    layer.build(x.shape)
+    np.testing.assert_allclose(numpy(layer(x, sublayer_output)), x + 0.1 * sublayer_output, 1e-5)
+    randomize(layer)
+    expected = x + sublayer_output * numpy(layer.layer_scale)
+    np.testing.assert_allclose(numpy(layer(x, sublayer_output)), expected, rtol=1e-5)
+
+
 def test_dropout_drops_the_sublayers_output_in_training_only():
     ones, layer = np.ones((1, 100, 10), "float32"), AddNorm(norm_first=True, dropout=0.25)
     np.testing.assert_array_equal(numpy(layer(0 * ones, ones)), ones)

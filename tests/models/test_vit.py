@@ -71,7 +71,7 @@ def test_other_shapes_are_refused(shape):
 CASES = {
     "num_classes": -1, "image_size": 9, "patch_size": 0, "num_channels": 0, "d_model": 0,
     "d_ff": 1.5, "num_layers": 0, "num_heads": -1, "dropout": 1.0, "activation": "mish",
-    "epsilon": 0,
+    "epsilon": 0, "num_registers": -1, "pooling": "mean", "layer_scale": 0.0,
 }  # fmt: skip
 
 

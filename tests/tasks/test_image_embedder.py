@@ -45,3 +45,26 @@ def test_parity_of_an_imported_vit(tmp_path):
         ImageEmbedder(embedder.model, ImageFormat([0.5], [0.5]))
     with pytest.raises(ValueError, match="images must be a sequence of images, got one"):
         embedder.embed(images[0])
+
+
+@pytest.mark.once("made of parts that are tested under each backend")
+@pytest.mark.parametrize("precision", [None, "int8"])
+def test_a_dinov2_trained_on_larger_images(precision, tmp_path):
+    """Positions are interpolated at load, to the size of the processor's crop."""
+    torch.manual_seed(0)
+    sizes = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, initializer_range=0.5)
+    config = transformers.Dinov2WithRegistersConfig(**sizes, image_size=20, patch_size=4)
+    theirs = transformers.Dinov2WithRegistersModel(config).eval()
+    theirs.save_pretrained(tmp_path / "source")
+    crop = {"height": 8, "width": 8}
+    processor = transformers.BitImageProcessorPil(size={"shortest_edge": 10}, crop_size=crop)
+    processor.save_pretrained(tmp_path / "source")
+    load_pretrained(tmp_path / "source", precision=precision).save(tmp_path / "folder")
+    embedder = ImageEmbedder.load(tmp_path / "folder")
+    assert embedder.model.config.image_size == (8, 8)
+    image = np.random.default_rng(1).integers(0, 256, (13, 29, 3)).astype("uint8")
+    with torch.no_grad():
+        inputs = processor(image, return_tensors="pt")["pixel_values"]
+        expected = theirs(inputs).pooler_output.numpy()
+    found = embedder.embed([image], normalize=False)
+    np.testing.assert_allclose(found, expected, atol=1e-4 if precision is None else 0.05)

@@ -9,7 +9,13 @@ import pytest
 import transformers
 from PIL import Image
 
-from keras_transformer.tasks.image_format import ImageFormat, image_format_of, table_of
+from keras_transformer.models import ViTConfig
+from keras_transformer.tasks.image_format import (
+    ImageFormat,
+    image_format_of,
+    image_size_of,
+    table_of,
+)
 
 pytestmark = pytest.mark.once("NumPy and Pillow")
 
@@ -73,8 +79,37 @@ def test_the_images_of_a_deit_are_cut(shape, tmp_path):
         image_format_of(tmp_path, 3, (4, 6), "deit")
 
 
-def test_every_field_of_a_deit_is_in_a_column():
-    theirs, table = transformers.DeiTImageProcessorPil(), table_of(224, 224, "deit")
+@pytest.mark.parametrize("shape", [(10, 15, 3), (31, 22, 3), (9, 9, 3)])
+def test_the_images_of_a_dinov2_keep_their_proportions(shape, tmp_path):
+    config = ViTConfig(0, image_size=32, patch_size=4)
+    assert image_size_of(tmp_path, config, "dinov2") == (32, 32)
+    options = dict(size={"shortest_edge": 11}, crop_size={"height": 8, "width": 8})
+    theirs = transformers.BitImageProcessorPil(**options)
+    theirs.save_pretrained(tmp_path)
+    assert image_size_of(tmp_path, config, "dinov2") == (8, 8)
+    ours = image_format_of(tmp_path, 3, (8, 8), "dinov2")
+    image = pixels(*shape)
+    expected = theirs(image, return_tensors="np")["pixel_values"][0]
+    found = np.moveaxis(ours.read(image, (8, 8)), -1, 0)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    for name, value, said in (
+        ("size", {"shortest_edge": 7}, "size in .* must be a shortest_edge of at least 8, the cr"),
+        ("size", {"height": 11, "width": 11}, "size in .* must be a shortest_edge of at least 8"),
+        ("do_center_crop", False, "^do_center_crop in .* is False, which is not supported"),
+    ):
+        (tmp_path / "preprocessor_config.json").write_text(json.dumps(options | {name: value}))
+        with pytest.raises(ValueError, match=said):
+            image_format_of(tmp_path, 3, (8, 8), "dinov2")
+    for value in (10, 8000):
+        (tmp_path / "preprocessor_config.json").write_text(json.dumps({"crop_size": value}))
+        with pytest.raises(ValueError, match="crop_size in .* must be multiples of 4 up to 4096"):
+            image_size_of(tmp_path, config, "dinov2")
+
+
+@pytest.mark.parametrize("kind,name", [("deit", "DeiT"), ("dinov2_with_registers", "Bit")])
+def test_every_field_of_a_processor_that_crops_is_in_a_column(kind, name):
+    theirs = getattr(transformers, f"{name}ImageProcessorPil")()
+    table = table_of(224, 224, kind)
     assert theirs.to_dict().keys() <= {*table.read, *table.harmless, *table.refused}
 
 
@@ -195,3 +230,5 @@ def test_bad_formats():
     ):
         with pytest.raises(ValueError, match=said):
             ImageFormat(mean, deviation, resampling)
+    with pytest.raises(ValueError, match="keep_proportions must be True or False, got 1"):
+        ImageFormat([0.5], [0.5], keep_proportions=1)

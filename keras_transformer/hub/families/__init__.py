@@ -9,6 +9,7 @@ from keras_transformer.hub.families import (
     bart_map,
     bert_map,
     deberta_map,
+    dinov2_map,
     distilbert_map,
     electra_map,
     esm_map,
@@ -55,6 +56,7 @@ FAMILIES: dict[str, Family] = {
         modernbert_map,
         eurobert_map,
         vit_map,
+        dinov2_map,
         whisper_map,
     )
     for kind, family in home.FAMILIES.items()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
+from typing import Any
 
 from keras_transformer.config import require
 from keras_transformer.hub.families.encoder_map import (
@@ -38,7 +40,9 @@ from keras_transformer.hub.families.label_fields import (
 from keras_transformer.models import ViT, ViTConfig
 
 
-def _sides(default: int) -> Field:
+def sides(default: int) -> Field:
+    """Return a field for a size of images or patches."""
+
     def are_sides(value):
         sides = value if isinstance(value, list) and len(value) == 2 else [value]
         return all(map(is_size, sides))
@@ -48,8 +52,8 @@ def _sides(default: int) -> Field:
 
 _SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 _FIELDS = {name: size() for name in _SIZES} | dict(
-    image_size=_sides(224),
-    patch_size=_sides(16),
+    image_size=sides(224),
+    patch_size=sides(16),
     num_channels=size(3),
     hidden_dropout_prob=rate(0.0),
     hidden_act=activation("gelu"),
@@ -83,7 +87,7 @@ _CLASSES = {
 # For a file without `architectures`: the index in `_CLASSES` of the architecture with this weight.
 # If it has none of these weights, the last architecture is taken.
 _HEADS = {"classifier.weight": 0, "cls_classifier.weight": 1}
-_LAYER = BERT_LAYER | {
+LAYER = BERT_LAYER | {
     "attention/query_key_value": " ".join(
         f"attention.attention.{x}" for x in ("query", "key", "value")
     ),
@@ -101,7 +105,7 @@ def _layers(kind):
     return (("layers.", "encoder.layer."), inside, ("", ""))
 
 
-_DENSE = {
+DENSE = {
     "attention.q_proj": "attention.attention.query",
     "attention.k_proj": "attention.attention.key",
     "attention.v_proj": "attention.attention.value",
@@ -111,12 +115,17 @@ _DENSE = {
 }
 
 
+def square(theirs: Mapping[str, Any], name: str) -> int:
+    """Return the side of a square of a `config.json`, which is one number or two equal ones."""
+    side = theirs[name]
+    if not isinstance(side, list):
+        return side
+    require(side[0] == side[-1], name, side, "one number")
+    return side[0]
+
+
 def _config(theirs, names, kind):
     """Return our config of a ViT or DeiT."""
-    patch = theirs["patch_size"]
-    if isinstance(patch, list):
-        require(patch[0] == patch[1], "patch_size", patch, "one number")
-        patch = patch[0]
     known = [*_CLASSES[kind]]
     number = next((i for name, i in _HEADS.items() if name in set(names)), -1)
     architecture = (theirs["architectures"] or [known[number]])[0]
@@ -127,7 +136,7 @@ def _config(theirs, names, kind):
         num_classes=0 if bare else len(labels_of(theirs)),
         problem_type=None if bare else problem_type_of(theirs),
         image_size=theirs["image_size"],
-        patch_size=patch,
+        patch_size=square(theirs, "patch_size"),
         activation=ACTIVATIONS[theirs["hidden_act"]],
         distillation=distillation,
         **read_same(theirs, _SAME),
@@ -159,7 +168,7 @@ def _rules(config: ViTConfig, kind: str) -> list[Rule]:
     )
     rules.append(Rule("embedding/class_token", (f"{inputs}.cls_token",), "row"))
     rules.append(Rule("embedding/positions", (f"{inputs}.position_embeddings",), "row"))
-    rules += blocks(config, f"{kind}.encoder.layer.{{}}", _LAYER, qkv_bias=config.qkv_bias)
+    rules += blocks(config, f"{kind}.encoder.layer.{{}}", LAYER, qkv_bias=config.qkv_bias)
     rules += norm("encoder/norm", f"{kind}.layernorm")
     if config.distillation != "none":
         token = f"{inputs}.distillation_token"
@@ -182,7 +191,7 @@ FAMILIES = {
         prefix=f"{kind}.",
         endings=tuple(
             (f".{name}.{part}", f".{old}.{part}")
-            for name, old in _DENSE.items()
+            for name, old in DENSE.items()
             for part in ("weight", "bias")
         ),
         part=_layers(kind),

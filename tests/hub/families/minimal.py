@@ -14,6 +14,8 @@ BERT = dict(
     vocab_size=30, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
     intermediate_size=24, max_position_embeddings=20,
 )  # fmt: skip
+DINO = "dinov2", "dinov2_with_registers"
+IMAGES = "vit", "deit", *DINO
 LLAMA = {name: value for name, value in BERT.items() if name != "max_position_embeddings"}
 T5 = dict(vocab_size=30, d_model=16, d_ff=24, num_layers=1, num_heads=2, d_kv=8)
 SIZES = {
@@ -67,15 +69,15 @@ SIZES = {
     "electra": BERT | dict(embedding_size=8),
     "albert": BERT | dict(embedding_size=8),
     "esm": BERT | dict(mask_token_id=4, position_embedding_type="rotary"),
-    "vit": {name: BERT[name] for name in list(BERT)[1:5]},
-    "deit": {name: BERT[name] for name in list(BERT)[1:5]},
+    **{kind: {name: BERT[name] for name in list(BERT)[1:5]} for kind in ("vit", "deit")},
+    **{kind: dict(mlp_ratio=2, **{x: BERT[x] for x in list(BERT)[1:4]}) for kind in DINO},
     "whisper": BART | dict(num_mel_bins=8, max_source_positions=10, max_target_positions=12),
 }
 
 
 def minimal(kind):
     """Sizes and special tokens."""
-    ids = {} if kind in ("deit", "vit") else IDS
+    ids = {} if kind in IMAGES else IDS
     return dict(model_type=kind) | ids | SIZES[kind]
 
 

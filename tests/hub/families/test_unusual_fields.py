@@ -12,7 +12,7 @@ from transformers import CONFIG_MAPPING
 from keras_transformer.hub.families import FAMILIES
 from keras_transformer.hub.families.general_fields import GENERATION
 from keras_transformer.hub.hugging_face_checkpoint import read_model
-from tests.hub.families.minimal import completed, minimal
+from tests.hub.families.minimal import IMAGES, completed, minimal
 from tests.hub.families.parity import fill
 from tests.hub.families.test_general_fields import (
     ELSEWHERE,
@@ -47,7 +47,7 @@ def model_of(kind, config):
 def outputs(kind, theirs, ours=None):
     """Their logits, and ours."""
     rng, config = np.random.default_rng(0), theirs.config
-    if kind in ("deit", "vit"):
+    if kind in IMAGES:
         size = config.image_size, config.image_size, config.num_channels
         images = rng.normal(size=(2, *size)).astype("float32")
         inputs, mine = dict(pixel_values=images.transpose(0, 3, 1, 2)), images
@@ -95,10 +95,11 @@ def test_all_fields_at_once(kind, tmp_path):
 
 
 # Fields that decide how outputs are computed, and in which form and precision they come; and the
-# names of the weights of DeBERTa's masked LM head, see test_deberta_map.py.
+# names of the weights of DeBERTa's masked LM head, see test_deberta_map.py; and whether there is a
+# weight of DINOv2's pretraining, see test_dinov2_map.py.
 FORMS = {
     "return_dict", "use_return_dict", "dtype", "torch_dtype", "use_cache", "attn_implementation",
-    "experts_implementation", "legacy",
+    "experts_implementation", "legacy", "use_mask_token",
 }  # fmt: skip
 
 
