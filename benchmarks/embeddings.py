@@ -11,7 +11,8 @@ MODEL is a saved or imported text embedder; DATA is a folder with `tatoeba-en-de
   Precision and recall are those of the pairs with the best F1, by margin and by cosine.
 - Cleaning: of `--planted` pairs with the translation of another sentence, and as many whose second
   half is of another one, how many the other filters of `clean` find; and how many of the rest are
-  below the similarity under which 1 or 5 % of the good pairs are (English-German).
+  below the similarity, or the margin among all pairs, under which 1 or 5 % of the good pairs are
+  (English-German).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from benchmarks import contest
 from benchmarks.cleaning import Pair, shuffled, together
 from keras_transformer import TextEmbedder
 from keras_transformer.data.text_files import read_pairs
-from keras_transformer.tasks.mining import mined
+from keras_transformer.tasks.mining import margins, mined
 from keras_transformer.tasks.similarity import cosines, nearest
 from keras_transformer.training.text_embedding import distinct, measured
 
@@ -113,15 +114,21 @@ def cleaning(
     embedder: TextEmbedder, good: Sequence[Pair], planted: Sequence[Sequence[Pair]]
 ) -> list[list[str]]:
     """Return, for each share of good pairs that is dropped, how many of each kind are found."""
-    of_good, *of_planted = (
-        cosines(*(embedder.embed(side) for side in zip(*part, strict=True)))
-        for part in (good, *planted)
+    parts = [good, *planted]
+    ends = np.cumsum([len(part) for part in parts])
+    pairs = [pair for part in parts for pair in part]
+    sources, targets = (embedder.embed(side) for side in zip(*pairs, strict=True))
+    places = np.arange(len(pairs))
+    measures = dict(
+        similarity=cosines(sources, targets), margin=margins(sources, targets, places, places)
     )
     rows = []
     for share in SHARES:
-        least = np.percentile(of_good, share)
-        numbers = [f"{np.sum(part < least)} of {len(part)}" for part in of_planted]
-        rows.append([f"similarity below {least:.2f}", *numbers, f"{share}"])
+        for name, scores in measures.items():
+            of_good, *of_planted, _ = np.split(scores, ends)
+            least = np.percentile(of_good, share)
+            numbers = [f"{np.sum(part < least)} of {len(part)}" for part in of_planted]
+            rows.append([f"{name} below {least:.2f}", *numbers, f"{share}"])
     return rows
 
 

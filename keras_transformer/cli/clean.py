@@ -7,7 +7,6 @@ import gzip
 import itertools
 import math
 import sys
-import warnings
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +18,7 @@ import typer
 
 from keras_transformer.cli.common import CHUNK, Metric, counted, directed, learned_metric, say
 from keras_transformer.cli.folders import saved
+from keras_transformer.cli.vector_filters import Row, vector_filter
 from keras_transformer.data.formats import check_sides
 from keras_transformer.system.files import removed, replacing
 
@@ -26,7 +26,6 @@ SKIPPABLE = (
     *("identical", "too_long", "length_ratio", "duplicate"),
     *("encoding", "letters", "numbers", "question", "script", "language"),
 )
-Row = tuple[str, str, str | None]  # source, target, reason why it is dropped; None: it is kept
 
 
 def clean(
@@ -69,7 +68,10 @@ def clean(
     embedder: Annotated[
         Path | None,
         typer.Option(
-            **saved("Text encoder of both languages: drop pairs with a low --min-similarity")
+            **saved(
+                "Text encoder of both languages: drop pairs with a low --min-similarity or "
+                "--min-margin"
+            )
         ),
     ] = None,
     min_similarity: Annotated[
@@ -79,6 +81,14 @@ def clean(
             max=1,
             help="Drop pairs whose vectors have a lower cosine; `train --task embed` records that "
             "of the worst 1 % of good pairs in metrics.json.",
+        ),
+    ] = None,
+    min_margin: Annotated[
+        float | None,
+        typer.Option(
+            help="Drop pairs with a lower margin: the cosine, divided by the mean cosine of both "
+            "sides with their 4 nearest neighbours among the other pairs. Good pairs are near 1 or "
+            "above."
         ),
     ] = None,
     forward: Annotated[
@@ -133,16 +143,13 @@ def clean(
     languages = dict(source_language=source_language, target_language=target_language)
     lengths = dict(max_words=max_words, max_length_ratio=max_length_ratio)
     filters = _filters(languages, lengths, near_duplicates, skip or [])
-    similarities = _similarities(embedder, min_similarity)
+    compared = vector_filter(embedder, min_similarity, min_margin)
     score = _scoring(forward, reverse, keep, [*languages.values()])
     judged = _judging(metric, metric_limit)
     known_codes = {name: code for name, code in languages.items() if code}
     counts: Counter[str | None] = Counter()
     with _replacing(written, len(outputs)) as files:
-        rows = screened(iterate_pairs(*inputs, **known_codes), filters)
-        if similarities is not None:
-            rows = _alike(rows, similarities, min_similarity or 0.0)
-        rows = judged(rows)
+        rows = judged(compared(screened(iterate_pairs(*inputs, **known_codes), filters)))
         if score is not None:
             spool = files.enter_context(_open(files.room / ".passed", "w+"))
             rows = _best(rows, score, keep or 0.9, spool)
@@ -220,36 +227,6 @@ def _filters(
     if near_duplicates is not None:
         filters["near_duplicate"] = lambda: NearDuplicateFilter(near_duplicates)
     return [make() for reason, make in filters.items() if reason not in skip]
-
-
-def _similarities(folder: Path | None, least: float | None) -> Callable | None:
-    """Return the function from pairs to the cosines of their vectors; None without an encoder."""
-    if folder is None or least is None:
-        if (folder, least) != (None, None):
-            raise ValueError("--embedder and --min-similarity go together")
-        return None
-    from keras_transformer.tasks.similarity import cosines
-    from keras_transformer.tasks.text_embedder import TextEmbedder
-
-    embedder = TextEmbedder.load(folder)
-
-    def similarities(pairs):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # long texts are compared by their beginnings
-            return cosines(*(embedder.embed(side) for side in zip(*pairs, strict=True)))
-
-    return similarities
-
-
-def _alike(rows: Iterable[Row], similarities: Callable, least: float) -> Iterator[Row]:
-    """Yield all rows; pairs that no filter dropped get the reason "similarity" below `least`."""
-    rows = iter(rows)
-    while chunk := list(itertools.islice(rows, CHUNK)):
-        pairs = [(source, target) for source, target, reason in chunk if reason is None]
-        values = iter(similarities(pairs) if pairs else ())
-        for source, target, reason in chunk:
-            is_low = reason is None and next(values) < least
-            yield source, target, "similarity" if is_low else reason
 
 
 def _scoring(

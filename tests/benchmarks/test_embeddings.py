@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.embeddings import best_f1, by_cosine, half_wrong
+from benchmarks.embeddings import best_f1, by_cosine, cleaning, half_wrong
 
 pytestmark = pytest.mark.once("arrays and texts")
 
@@ -19,3 +19,16 @@ def test_measures():
     sources, targets = np.array([[1, 0], [1, 1.0]]), np.array([[1, 0.9], [1, 0.2]])
     x, y = by_cosine(sources, targets)
     assert (x.tolist(), y.tolist()) == ([1, 0], [0, 1])
+
+
+def test_what_a_limit_finds():
+    class Embedder:
+        def embed(self, texts):
+            return np.array([np.roll([1.0, 0.5, 0, 0, 0, 0], "abcdef".index(x)) for x in texts])
+
+    good = [(x, x) for x in "abcdef" * 20]
+    rows = cleaning(Embedder(), good, ([("a", "d")], [("b", "b"), ("c", "f")]))
+    assert [row[1:] for row in rows] == [
+        *[["1 of 1", "1 of 2", "1"]] * 2, *[["1 of 1", "1 of 2", "5"]] * 2
+    ]  # fmt: skip
+    assert [row[0][:12] for row in rows] == ["similarity b", "margin below"] * 2

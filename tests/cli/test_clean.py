@@ -151,10 +151,8 @@ def test_scores_of_a_translator(run, failure, translator, folder, tmp_path):
     )
 
 
-@pytest.mark.parametrize("chunk", [2, 100])
-def test_pairs_of_low_similarity_are_dropped(run, tmp_path, monkeypatch, chunk):
+def test_pairs_of_low_similarity_are_dropped(run, tmp_path, monkeypatch):
     """The vectors of a stand-in embedder point where the first letter of the text does."""
-    monkeypatch.setattr(module, "CHUNK", chunk)
 
     class Embedder:
         @classmethod
@@ -193,8 +191,8 @@ def test_bad_options(run, failure, noisy, tmp_path):
     assert "threshold must be above 0 and below 1" in message("--near-duplicates", 1)
     assert "--forward and --reverse go together" in message("--forward", "a")
     assert "--keep needs both" in message("--keep", 0.5)
-    for options in (["--embedder", "a"], ["--min-similarity", 0.5]):
-        assert "--embedder and --min-similarity go together" in message(*options)
+    for options in (["--embedder", "a"], ["--min-similarity", 0.5], ["--min-margin", 1]):
+        assert "--embedder goes together with --min-similarity" in message(*options)
     assert "--keep must be above 0 and at most 1, got 1.5" in message("--keep", 1.5)
     assert "none.tsv does not exist" in message(inputs=[tmp_path / "none.tsv"])
     assert "--input takes one file or two, got 3" in message(inputs=[noisy] * 3)

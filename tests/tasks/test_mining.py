@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_transformer.tasks.mining import mined
+from keras_transformer.tasks.mining import margins, mined
 
 pytestmark = pytest.mark.once("no tensor")
 
@@ -38,6 +38,14 @@ def test_pairs_by_margin(sizes):
     assert (np.diff(scores) <= 0).all()
 
 
+def test_margins_of_given_pairs():
+    generator = np.random.default_rng(1)
+    sources, targets = (generator.normal(size=(n, 6)) + 2 for n in (7, 9))
+    found = by_hand(sources, targets, 3)
+    scores, x, y = (np.array(column) for column in zip(*found, strict=True))
+    np.testing.assert_allclose(margins(sources, targets, x, y, 3), scores, rtol=1e-5)
+
+
 def test_fewer_sentences_than_neighbours():
     scores, xs, ys = mined(np.eye(2, dtype="float32"), np.eye(2, dtype="float32")[::-1], 4)
     assert sorted(zip(xs.tolist(), ys.tolist(), strict=True)) == [(0, 1), (1, 0)]
@@ -47,3 +55,5 @@ def test_fewer_sentences_than_neighbours():
 def test_a_number_of_neighbours():
     with pytest.raises(ValueError, match="neighbours must be a whole number of at least 1, got 0"):
         mined(np.eye(2), np.eye(2), 0)
+    with pytest.raises(ValueError, match="neighbours must be a whole number of at least 1"):
+        margins(np.eye(2), np.eye(2), [0], [0], 0)
