@@ -53,25 +53,15 @@ WITHOUT_BACKEND = (
     "test_readme.py",
     "test_sizes.py",
     "text",
-    # The scripts of tasks call the library; tests/models and tests/test_losses.py train their
-    # models under each.
-    "training/test_dna.py",
-    "training/test_image_classification.py",
-    "training/test_many_languages.py",
-    "training/test_masked_language_model.py",
-    "training/test_parsing.py",
-    "training/test_preparation.py",
-    "training/test_preference_tuning.py",
-    "training/test_protein.py",
-    "training/test_question_answering.py",
-    "training/test_recipe.py",
-    "training/test_recipes.py",
-    "training/test_runs.py",
-    "training/test_span_corruption.py",
-    "training/test_speech_recognition.py",
-    "training/test_speech_synthesis.py",
-    "training/test_text_classification.py",
-    "training/test_token_classification.py",
+    # These call what tests/running, tests/models and tests/test_losses.py compute under each.
+    "language/test_chat.py",
+    "language/test_preference_inputs.py",
+    "language/test_prompts.py",
+    "language/test_rewarder.py",
+    "language/test_streaming.py",
+    "tasks",
+    "training",
+    "translate",
 )
 WITH_BACKEND = (
     "analysis/plots/test_history.py",
@@ -79,7 +69,17 @@ WITH_BACKEND = (
     "data/test_prefetching.py",
     "docs/test_add_a_family.py",
     "serving/test_handlers.py",
+    "tasks/test_image_classifier.py",
+    "tasks/test_labels.py",
+    "tasks/test_mask_filler.py",
+    "tasks/test_text_embedder.py",
+    "tasks/test_token_tagger.py",
     "text/test_keras_hub_tokenizer.py",
+    "training/test_language_model.py",
+    "training/test_several_processes.py",
+    "translate/engines/test_imports.py",
+    "translate/test_pipeline.py",
+    "translate/test_translator.py",
 )
 
 

@@ -13,6 +13,9 @@ import pytest
 
 from keras_transformer import export, load_pretrained
 
+if keras.backend.backend() != "tensorflow":
+    reason = "TensorFlow exports, whatever backend runs here; test_graph.py exports in a process"
+    pytest.skip(reason, allow_module_level=True)
 pytest.importorskip("tensorflow_text")
 
 ENGLISH = ["The old man sees the dog.", "A dog sleeps here.", "I see 3 dogs, don't I?"]
@@ -24,10 +27,6 @@ FAMILIES = {  # a source language and two targets
     "m2m_100": ("en", "de", "fr"),
     "t5": ("en", "de", "fr"),
 }
-if keras.backend.backend() != "tensorflow":
-    reason = "TensorFlow exports, whatever backend runs here; test_graph.py exports in a process"
-    pytest.skip(reason, allow_module_level=True)
-
 OPTIONS = dict(beam_size=4, max_extra_length=10)
 SERVE = """
 import json, sys, tensorflow as tf, tensorflow_text

@@ -237,6 +237,7 @@ def test_bias_of_the_output_alone(output_bias):
     assert layer.query_key_value.use_bias != output_bias
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 @pytest.mark.parametrize(
     "options",
     [{}, {"use_bias": False}, {"dtype": "mixed_bfloat16"}, {"qk_norm": True, "soft_cap": 2.0}],
@@ -246,6 +247,7 @@ def test_self_attention_round_trips(rng, round_trips, options):
     round_trips(layer, query=rng.standard_normal((BATCH, QUERIES, WIDTH)).astype("float32"))
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 def test_cross_attention_round_trips(rng, round_trips):
     layer = MultiHeadAttention(HEADS, cross_attention=True, name="attention")
     round_trips(

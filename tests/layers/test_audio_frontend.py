@@ -48,6 +48,7 @@ def test_a_padded_clip_is_as_alone(randomize, rng):
         np.testing.assert_allclose(found, alone, atol=1e-5)
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 def test_life_in_a_model(round_trips, rng):
     features = rng.standard_normal((2, 7, 4)).astype("float32")
     round_trips(AudioEmbedding(6, 20, dropout=0.1, name="audio"), features=features)
@@ -74,6 +75,7 @@ def test_the_prenet_by_hand(randomize, rng):
     assert abs(alpha - 1) > 0.01 and layer.alpha.trainable
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 def test_the_prenet_in_a_model(round_trips, rng):
     frames = rng.standard_normal((2, 7, 4)).astype("float32")
     round_trips(FramePrenet(6, 20, hidden=3, dropout=0.2, name="prenet"), frames=frames)

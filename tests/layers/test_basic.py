@@ -96,6 +96,7 @@ def test_a_bias_alone(x, randomize, trained):
     assert len(layer.trainable_weights) == trained
 
 
+@pytest.mark.once("test_every_layer.py saves layers made of these under each backend")
 @pytest.mark.parametrize(
     "layer",
     [

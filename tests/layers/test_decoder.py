@@ -166,17 +166,20 @@ def test_dropout_in_training_only(x, memory):
 OPTIONS = dict(num_heads=HEADS, d_ff=INNER, dropout=0.25, activation="gelu")
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_block_round_trips(x, memory, round_trips, dtype):
     layer = DecoderBlock(**OPTIONS, norm_first=True, dtype=dtype, name="block")
     round_trips(layer, x=x, memory=memory)
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_stack_round_trips(x, memory, round_trips, norm_first):
     round_trips(Decoder(2, **OPTIONS, norm_first=norm_first, name="decoder"), x=x, memory=memory)
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 def test_decoder_only_round_trips(x, round_trips):
     round_trips(Decoder(2, **OPTIONS, cross_attention=False, causal=False, name="decoder"), x=x)
     round_trips(DecoderBlock(**OPTIONS, cross_attention=False, name="block"), x=x)

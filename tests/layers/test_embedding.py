@@ -129,6 +129,7 @@ def test_dropout_in_training_only():
     assert 0.2 < (numpy(layer(ids, training=True)) == 0).mean() < 0.3
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "none"])
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_round_trips(round_trips, positions, dtype):
@@ -138,6 +139,7 @@ def test_round_trips(round_trips, positions, dtype):
     round_trips(layer, inputs=IDS)
 
 
+@pytest.mark.once("test_in_models.py saves a shared table under each backend")
 def test_a_tied_graph_saves(randomize, saved_and_loaded):
     layer = PositionalEmbedding(VOCABULARY, WIDTH, max_length=LENGTH)
     ids = keras.Input((None,), dtype="int32")

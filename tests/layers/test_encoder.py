@@ -101,11 +101,13 @@ def test_dropout_in_training_only(x):
 OPTIONS = dict(num_heads=HEADS, d_ff=INNER, dropout=0.25, activation="gelu")
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_block_round_trips(x, round_trips, dtype):
     round_trips(EncoderBlock(**OPTIONS, norm_first=True, dtype=dtype, name="block"), x=x)
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_stack_round_trips(x, round_trips, norm_first):
     round_trips(Encoder(2, **OPTIONS, norm_first=norm_first, name="encoder"), x=x)

@@ -44,6 +44,7 @@ def test_each_position_by_itself(rng):
     np.testing.assert_allclose(numpy(layer(x))[:, 1:2], numpy(layer(x[:, 1:2])), atol=1e-6)
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 @pytest.mark.parametrize(
     "options",
     [

@@ -119,6 +119,7 @@ def test_an_expert_begins_as_a_feed_forward_does():
     assert numpy(layer.hidden).std() == pytest.approx((2 / 100) ** 0.5, rel=0.03)
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 @pytest.mark.parametrize("options", [{"gated": True}, {"dtype": "mixed_bfloat16"}])
 def test_round_trips(rng, round_trips, options):
     layer = MixtureOfExperts(10, 3, "gelu_tanh", name="experts", **options)

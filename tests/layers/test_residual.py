@@ -116,6 +116,7 @@ def test_dropout_drops_the_sublayers_output_in_training_only():
     np.testing.assert_array_equal(numpy(layer(ones, 0 * ones, training=True)), ones)
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_round_trips(rng, round_trips, norm_first):
     layer = AddNorm(norm_first, dropout=0.25, norm_output=norm_first, name="add_norm")
@@ -124,6 +125,7 @@ def test_round_trips(rng, round_trips, norm_first):
     assert loaded.get_layer("add_norm").rate == 0.25
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 def test_both_uses_in_one_graph(rng, saved_and_loaded, randomize):
     inputs = keras.Input((None, 6))
     for norm_first in (False, True):

@@ -90,6 +90,7 @@ def test_the_state_starts_again_in_each_text_of_a_row(x, layer):
     np.testing.assert_allclose(numpy(padded)[1, 3:], numpy(alone)[0], atol=1e-6)
 
 
+@pytest.mark.once("test_every_layer.py saves each layer under each backend")
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_round_trips(x, rng, round_trips, dtype):
     round_trips(SSRU(dtype=dtype, name="ssru"), x=x)

@@ -37,6 +37,7 @@ def model(randomize):
     return randomize(BERT(CONFIG))
 
 
+@pytest.mark.once("test_transformer.py saves a model under each backend")
 @pytest.mark.parametrize("name", cases(VARIANTS, "groups"))
 def test_saved_and_loaded(name, randomize, tmp_path):
     config = dataclasses.replace(CONFIG, **VARIANTS[name])

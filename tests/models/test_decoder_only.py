@@ -104,6 +104,7 @@ def test_steps_are_the_full_pass(model, padding):
     )
 
 
+@pytest.mark.once("test_transformer.py saves a model under each backend")
 def test_saved_and_loaded(model, saved_and_loaded):
     again = saved_and_loaded(model)
     assert again.config == model.config

@@ -22,7 +22,7 @@ def logits_of(model, prompt, target):
     return ops.convert_to_numpy(logits)[0, len(prompt) - 1 :]
 
 
-@pytest.mark.once("translate/test_language_models.py scores and searches on each backend")
+@pytest.mark.once("language models search and score under each in tests/language")
 def test_logits_are_those_of_prompt_and_target_alone(prompted):
     batch = ops.convert_to_numpy(prompted({"source_ids": PROMPTS, "target_ids": TARGETS}))
     assert batch.shape == (3, 3, 24)
@@ -32,7 +32,7 @@ def test_logits_are_those_of_prompt_and_target_alone(prompted):
     np.testing.assert_allclose(batch[1, :2], second, atol=1e-5)
 
 
-@pytest.mark.once("translate/test_language_models.py scores and searches on each backend")
+@pytest.mark.once("language models search and score under each in tests/language")
 def test_prefill_and_steps_give_the_logits_of_a_full_pass(prompted):
     full = ops.convert_to_numpy(prompted({"source_ids": PROMPTS, "target_ids": TARGETS}))
     logits, state, step = prompted.prefill(PROMPTS, first_ids=None, length=4)

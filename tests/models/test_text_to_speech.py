@@ -65,6 +65,7 @@ def test_padding_and_later_frames_change_nothing(model, rng):
         np.testing.assert_allclose(together[name][:1, :2], alone[name], atol=1e-5)
 
 
+@pytest.mark.once("test_transformer.py saves a model under each backend")
 def test_saved_and_loaded(model, saved_and_loaded, rng):
     again = saved_and_loaded(model)
     assert again.config == CONFIG

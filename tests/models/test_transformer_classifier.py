@@ -34,6 +34,7 @@ def test_the_last_end_is_classified(model):
     assert np.abs(found[0] - found[1]).max() > 1e-4
 
 
+@pytest.mark.once("test_transformer.py saves a model under each backend")
 def test_saved_and_loaded(model, saved_and_loaded):
     again = saved_and_loaded(model)
     assert again.config == CONFIG

@@ -24,6 +24,7 @@ def test_same_size_changes_no_position(rng):
     np.testing.assert_allclose(resized_positions(positions, (2, 3), (2, 3)), positions)
 
 
+@pytest.mark.once("test_transformer.py saves a model under each backend")
 def test_saved_and_loaded(saved_and_loaded, randomize):
     model = randomize(ViT(CONFIG))
     again = saved_and_loaded(model)
@@ -51,6 +52,7 @@ def test_trains_in_mixed_precision():
     assert losses[-1] < 0.5 * losses[0]
 
 
+@pytest.mark.once("test_transformer.py saves a model under each backend")
 def test_a_new_classifier_of_a_distilled_model(randomize, saved_and_loaded):
     config = dataclasses.replace(CONFIG, distillation="head")
     model, pixels = randomize(ViT(config)), images(CONFIG)

@@ -169,7 +169,7 @@ def imported(tmp_path_factory):
     return start
 
 
-ONCE = pytest.mark.once("scripts know no backend; the tests above train by LoRA under each")
+ONCE = pytest.mark.once("scripts know no backend; tests/models/test_lora.py trains under each")
 STEPS = dict(epochs=1, warmup_steps=1, peak_learning_rate=0.05)
 
 

@@ -15,6 +15,7 @@ from keras_transformer.running.inputs import padded
 from keras_transformer.translate import pipeline
 from keras_transformer.translate.pipeline import _hypotheses
 from keras_transformer.translate.translator import Translator
+from tests.backends import cases
 from tests.small_translator import MAX_LENGTH, SHORT, TEXTS, make
 
 
@@ -113,6 +114,7 @@ def test_a_beam_of_one_takes_the_most_probable_token_at_each_step(translator):
     assert any(expected)
 
 
+@pytest.mark.once("tests/decoding has this of the search, under each")
 def test_nbest_is_sorted_and_begins_with_the_translation(translator, alone):
     found = translator.nbest(TEXTS, **SHORT)
     assert [len(hypotheses) for hypotheses in found] == [4] * len(TEXTS)
@@ -123,7 +125,7 @@ def test_nbest_is_sorted_and_begins_with_the_translation(translator, alone):
     assert translator.nbest(TEXTS, num_hypotheses=2, **SHORT) == [h[:2] for h in found]
 
 
-@pytest.mark.parametrize("tokens_per_batch", [16, 4096])
+@pytest.mark.parametrize("tokens_per_batch", cases([16, 4096], 16))
 def test_prefixes_are_forced(translator, alone, tokens_per_batch):
     prefixes = ["one", "", "seven ei", "", "two two two two two two", "", "", "ten nine"]
     options = dict(tokens_per_batch=tokens_per_batch, **SHORT)
@@ -198,7 +200,7 @@ def test_sampling_of_the_most_probable_is_greedy(translator, options):
     assert translator.sample(TEXTS, **options, **SHORT) == greedy
 
 
-@pytest.mark.once("tests of EncoderTask and CausalLM say so under each")
+@pytest.mark.once("tests of CausalLM say so under each")
 def test_says_that_weights_are_not_finite(tokenizer):
     translator = make(tokenizer)
     translator.model.set_weights([w * np.nan for w in translator.model.get_weights()])

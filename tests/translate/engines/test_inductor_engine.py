@@ -73,9 +73,15 @@ def load(folder, cache):
 
 @pytest.fixture(scope="module")
 def compiled(folder, cache):
-    """A translator whose search is compiled."""
+    """A translator whose search is compiled, by a compiler that optimizes nothing."""
+    compiler = cache / "g++"
+    compiler.write_text('#!/bin/sh\nexec g++ "$@" -O0\n')
+    compiler.chmod(0o755)
     translator = load(folder, cache)
-    with mock.patch(COMMAND, (sys.executable, "-c", QUICK)):
+    with (
+        mock.patch(COMMAND, (sys.executable, "-c", QUICK)),
+        mock.patch.dict("os.environ", CXX=str(compiler)),
+    ):
         translator.translate(["six"])
         translator.wait()
     return translator
