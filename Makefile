@@ -27,9 +27,9 @@ RUN := saved_models/grammar$(addprefix -,$(KERAS_BACKEND))
 BACKENDS := tensorflow jax torch
 # One process per core, and whole test files per process: most of the time goes to compilation.
 PROCESSES ?= auto
-# 0 is the process of pytest itself: one more would import Keras once more.
+# Half of the cores; 0 is the process of pytest itself: one more would import Keras once more.
 HALF := $(shell $(PYTHON) -c "import os; print(os.cpu_count() // 2 if os.cpu_count() > 3 else 0)")
-PYTEST := --quiet --durations 12 --numprocesses $(PROCESSES) --maxprocesses 8 --dist loadfile \
+PYTEST = --quiet --durations 12 --numprocesses $(PROCESSES) --maxprocesses 8 --dist loadfile \
 	--no-loadscope-reorder
 # Folders whose tests take seconds, and the test files outside of folders.
 FAST := $(wildcard tests/test_*.py) $(addprefix tests/,decoding demo distribution layers models \
@@ -57,12 +57,13 @@ demo: .venv/ready
 check: lint
 	@KERAS_BACKEND=torch OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST) $(FAST)
 
+# Two at a time, in this order: PyTorch's tests, which read the site, begin when those of one other
+# backend end, so that no core waits for the slower one.
 test: .venv/ready
-	@$(MAKE) --no-print-directory --jobs 2 lint docs
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target PROCESSES=$(HALF) \
-		test-tensorflow test-jax
-	@$(MAKE) --no-print-directory KT_SITE=$(CURDIR)/site test-torch
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target KT_SITE=$(CURDIR)/site SHARE=$(HALF) \
+		lint docs test-tensorflow test-jax test-torch
 
+test-tensorflow test-jax: PROCESSES := $(or $(SHARE),$(PROCESSES))
 $(addprefix test-,$(BACKENDS)): .venv/ready
 	@echo "== tests under $(@:test-%=%)"
 	@KERAS_BACKEND=$(@:test-%=%) OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST)
