@@ -1,6 +1,7 @@
 """Which cases of a test run under which backend."""
 
 import os
+from pathlib import Path
 
 import keras
 
@@ -23,11 +24,6 @@ WITHOUT_BACKEND = (
     "hub/families/test_general_fields.py",
     "hub/families/test_rotary_fields.py",
     "hub/families/test_unusual_fields.py",
-    "hub/gguf/test_architectures.py",
-    "hub/gguf/test_container.py",
-    "hub/gguf/test_metadata.py",
-    "hub/gguf/test_token_writer.py",
-    "hub/gguf/test_tokens.py",
     "weights/test_values.py",
     "cli",
     "corpora",
@@ -47,16 +43,19 @@ WITHOUT_BACKEND = (
     "export/test_graph.py",
     "export/test_saved_model.py",
     "faults",
+    "fuzz",
     "serving",
     "system",
     "test_kubernetes.py",
     "test_readme.py",
     "test_sizes.py",
     "text",
+    # Other files and programs: tests/hub/families computes under each what is read from files.
+    "export/test_gguf.py",
+    "hub",
     # These call what tests/running, tests/models and tests/test_losses.py compute under each.
     "language/test_chat.py",
     "language/test_preference_inputs.py",
-    "language/test_prompts.py",
     "language/test_rewarder.py",
     "language/test_streaming.py",
     "tasks",
@@ -68,6 +67,7 @@ WITH_BACKEND = (
     "data/test_audio.py",
     "data/test_prefetching.py",
     "docs/test_add_a_family.py",
+    "hub/families",
     "serving/test_handlers.py",
     "tasks/test_image_classifier.py",
     "tasks/test_labels.py",
@@ -78,9 +78,18 @@ WITH_BACKEND = (
     "training/test_language_model.py",
     "training/test_several_processes.py",
     "translate/engines/test_imports.py",
+    "translate/engines/test_litert_engine.py",
     "translate/test_pipeline.py",
     "translate/test_translator.py",
 )
+
+
+def runs_once(path):
+    """Whether PyTorch alone runs a file of tests, by its path in `tests` or a folder's."""
+    for name in map(Path.as_posix, (path, *path.parents)):
+        if name in (*WITHOUT_BACKEND, *WITH_BACKEND):
+            return name in WITHOUT_BACKEND
+    return False
 
 
 def sample(every, *few):

@@ -36,7 +36,7 @@ from keras_transformer.backend.private import layers_inside  # isort: skip
 from keras_transformer.layers.head_groups import FusedDense, fuse  # isort: skip
 from keras_transformer.models import Transformer  # isort: skip
 from tests import compilation, pretrained_files  # noqa: F401  # isort: skip
-from tests.backends import BACKEND, EVERY_CASE_ASKED, NEXT, WITH_BACKEND, WITHOUT_BACKEND  # isort: skip
+from tests.backends import BACKEND, EVERY_CASE_ASKED, NEXT, runs_once  # isort: skip
 
 gc.disable()  # while test modules are imported, which makes no garbage
 
@@ -59,10 +59,8 @@ def pytest_ignore_collect(collection_path):
     path = collection_path.relative_to(Path(__file__).parent)
     if path.parts[:1] == ("backend",) and {*path.parts[1:]} & {*NEXT} - {BACKEND}:
         return True
-    if ONCE or path.suffix != ".py" or path.name == "conftest.py":
-        return None
-    names = {x.as_posix() for x in (path, *path.parents)}
-    return True if names & {*WITHOUT_BACKEND} and path.as_posix() not in WITH_BACKEND else None
+    is_test = path.suffix == ".py" and path.name != "conftest.py"
+    return True if is_test and not ONCE and runs_once(path) else None
 
 
 # Slow files come first: at the end one process would run them while the other has nothing to do.

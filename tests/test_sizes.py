@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
-from tests.backends import WITH_BACKEND, WITHOUT_BACKEND
+from tests.backends import WITH_BACKEND, WITHOUT_BACKEND, runs_once
 from tests.size import ROOT, bodies, code_lines, documented, shared_names, sources
 
 FOLDERS = ("keras_transformer", "training", "benchmarks", "tests", "docs")
@@ -48,6 +49,13 @@ def test_a_file_name_has_one_meaning():
 def test_files_of_tests_that_run_once_exist():
     named = (*WITHOUT_BACKEND, *WITH_BACKEND)
     assert [name for name in named if not (ROOT / "tests" / name).exists()] == []
+
+
+def test_no_test_of_another_backend_is_left_to_pytorch():
+    skipped = re.compile(r"""(BACKEND|backend\(\)) != ["'](jax|tensorflow)["']|skipif\(IS_EAGER""")
+    tests = ROOT / "tests"
+    paths = [path for path in tests.rglob("test_*.py") if runs_once(path.relative_to(tests))]
+    assert [path for path in paths if skipped.search(path.read_text("utf-8"))] == []
 
 
 def test_every_module_has_its_tests():

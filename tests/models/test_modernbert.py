@@ -55,6 +55,7 @@ def test_the_pooling_counts(assert_counts):
         assert_counts(ModernBERT, config, {"token_ids": IDS}, pooling=pooling)
 
 
+@pytest.mark.once("test_bert.py and test_decoder_only.py train by both ways under each")
 @pytest.mark.parametrize("config", [CONFIG, EURO], ids=["modern", "euro"])
 def test_it_learns_and_the_two_ways_to_the_loss_agree(config, randomize):
     """With a bias in the table of the fused loss, and without."""

@@ -111,7 +111,6 @@ def test_the_weights_are_those_of_the_equation(room, base):
     np.testing.assert_allclose(found, old + 6 / 3 * product, atol=1e-6)
 
 
-@pytest.mark.once("made of parts that are tested under each backend")
 @pytest.mark.skipif(IS_EAGER, reason="nothing is compiled")
 def test_a_switch_compiles_nothing(base, monkeypatch):
     translator, adapters = base

@@ -73,6 +73,7 @@ class DecoderOnlyParity:
         np.testing.assert_allclose(found, expected, atol=1e-4)
         assert np.abs(expected).max() > 1
 
+    @pytest.mark.once("logits are equal under each here, padding is tested in tests/models")
     def test_logits_behind_padding(self, pair):
         _, theirs, _, ours = pair
         ids = np.random.default_rng(1).integers(3, 99, (2, 9)).astype("int32")
@@ -113,6 +114,7 @@ class DecoderOnlyParity:
         for name in same:
             assert original.get(name) in (None, written.get(name))
 
+    @pytest.mark.once("weights are read as arrays")
     def test_without_the_prefix_of_a_bare_model(self, pair, tmp_path):
         _, theirs, _, ours = pair
         if not theirs.config.tie_word_embeddings:
