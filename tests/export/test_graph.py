@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -17,7 +18,9 @@ from keras_transformer.text.lexical_shortlist import Shortlist
 from keras_transformer.translate.translator import Translator
 from tests.export.translators import ENGLISH, MADE_UP, MAX_LENGTH, save_translator
 
-pytest.importorskip("tensorflow_text")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("tensorflow_text") is None, reason="tensorflow_text is not installed"
+)
 
 NAMES = ["plain", "jit"]
 

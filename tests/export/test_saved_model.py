@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import subprocess
 import sys
@@ -14,7 +14,9 @@ import pytest
 from keras_transformer.export import saved_model
 from tests.export.translators import save_translator
 
-pytest.importorskip("tensorflow_text")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("tensorflow_text") is None, reason="tensorflow_text is not installed"
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """KerasHub's backbones: what they compute, our models with their weights compute."""
 
+import importlib.util
+
 import keras
 import numpy as np
 import pytest
@@ -7,7 +9,9 @@ from keras import ops
 
 from keras_transformer.hub.keras_hub import BACKBONES, from_backbone
 
-keras_hub = pytest.importorskip("keras_hub")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("keras_hub") is None, reason="KerasHub is not installed"
+)
 
 # Of one width, so that JAX compiles most of what they do only once.
 SIZES = dict(vocabulary_size=37, num_layers=2, num_heads=2, hidden_dim=12, intermediate_dim=20)
@@ -39,6 +43,8 @@ TESTED = MODELS if keras.backend.backend() == "torch" else ("llama3", "albert", 
 
 
 def build(name):
+    import keras_hub  # here, because it imports TensorFlow
+
     kind, options, _ = MODELS[name]
     return getattr(keras_hub.models, f"{kind}Backbone")(**options, dtype="float32")
 
