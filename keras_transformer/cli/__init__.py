@@ -31,7 +31,7 @@ from keras_transformer.cli.rerank import tune_reranking
 from keras_transformer.cli.see import see
 from keras_transformer.cli.serve import serve
 from keras_transformer.cli.shortlist import shortlist
-from keras_transformer.cli.speech import speak, transcribe
+from keras_transformer.cli.speech import speak, subtitles, transcribe
 from keras_transformer.cli.tasks import COMMANDS
 from keras_transformer.cli.terminal_chat import chat
 from keras_transformer.cli.train import TrainCommand, train
@@ -85,7 +85,7 @@ app.command(cls=TrainCommand)(train)
 app.command(cls=Command)(launch)
 for command in (translate, score):
     app.command(cls=CorpusCommand)(command)
-for command in (live, evaluate, generate, chat, transcribe, speak, *COMMANDS):
+for command in (live, evaluate, generate, chat, transcribe, subtitles, speak, *COMMANDS):
     app.command(cls=Command)(command)
 for command in (embed, rank, see, clean, mine, prefer, back_translate, distill):
     app.command(cls=Command)(command)

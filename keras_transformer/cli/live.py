@@ -31,14 +31,16 @@ PolicyName = Annotated[
 ]
 PolicySize = Annotated[
     int | None,
-    typer.Option("--k", help="Number of the policy.  [default: wait-k 3, the others 2]"),
+    typer.Option(
+        "--k", help="Number of the policy.  [default: wait-k 3, align-att 4, local-agreement 2]"
+    ),
 ]
 
 
 @searching(Search, LIVE)
 def live(
     folder: Folder,
-    policy: PolicyName = "local-agreement",
+    policy: PolicyName = "wait-k",
     k: PolicySize = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,

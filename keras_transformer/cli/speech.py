@@ -1,4 +1,4 @@
-"""Commands that transcribe speech and speak texts."""
+"""Commands that transcribe speech, write subtitles and speak texts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,23 @@ from typing import Annotated, Any
 
 import typer
 
-from keras_transformer.cli.common import Precision, searching, write_utf8
-from keras_transformer.cli.folders import saved_argument
+from keras_transformer.cli.common import (
+    Precision,
+    SourceLanguage,
+    TargetLanguage,
+    opened,
+    say,
+    searching,
+    write_utf8,
+)
+from keras_transformer.cli.folders import saved, saved_argument
 from keras_transformer.config import require
 from keras_transformer.data.lines import one_line
 from keras_transformer.search import TRANSCRIBE, Transcription
+from keras_transformer.speech.cue_limits import CueLimits
 
 STDIN = Path("-")
+LIMITS = ("characters", "lines", "rate")
 
 
 @searching(Transcription, TRANSCRIBE)
@@ -81,6 +91,55 @@ def transcribe(
             print(json.dumps(value, ensure_ascii=False), flush=True)
         else:
             print(one_line(transcriber.transcribe([sound], **options)[0]), flush=True)
+
+
+@searching(CueLimits, LIMITS)
+def subtitles(
+    folder: Annotated[Path, saved_argument("A saved transcriber")],
+    sound: Annotated[Path, typer.Argument(help="16-bit WAV file, any sample rate.")],
+    output_file: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write, .srt or .vtt.  [default: stdout]"),
+    ] = None,
+    translator: Annotated[
+        Path | None,
+        typer.Option(**saved("A translator of what is spoken")),
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(help="Spoken language, such as en.  [default: of the folder, or detected]"),
+    ] = None,
+    source_language: SourceLanguage = None,
+    target_language: TargetLanguage = None,
+    precision: Precision = None,
+    **limits: Any,
+) -> None:
+    """Write subtitles of a recording, at the times of its words.
+
+    With --translator, the translation of each sentence is divided over its time.
+
+    \b
+    Example:
+        keras-transformer subtitles saved_models/whisper-tiny talk.wav -o talk.de.vtt
+            --translator tatoeba --source-language en --target-language de
+    """
+    from keras_transformer.speech.cues import cues_of, subtitle_file, suffix_of_subtitles
+    from keras_transformer.speech.transcriber import Transcriber
+
+    suffix, allowed = suffix_of_subtitles(output_file), CueLimits(**limits)
+    transcriber = Transcriber.load(folder, precision)
+    (words,) = transcriber.transcribe_words([sound], language=language)
+    if translator is not None:
+        from keras_transformer.speech.spoken_translation import translate_words
+        from keras_transformer.translate.translator import Translator
+
+        model = Translator.load(translator, precision, source_language, target_language)
+        words = translate_words(model, words)
+    cues = list(cues_of(words, allowed))
+    with opened(output_file) as out:
+        out.writelines(subtitle_file(cues, suffix))
+    if fast := sum(not allowed.is_met_by(cue) for cue in cues):
+        say(f"{fast} of {len(cues)} cues are shorter than --rate demands: the next one follows")
 
 
 def speak(

@@ -33,7 +33,10 @@ def test_pieces_are_read_as_they_arrive(monkeypatch):
     "arguments,message",
     [
         (["--policy", "fast"], "policy must be one of ['wait-k', 'align-att', 'local-agreement']"),
-        (["--k", "1"], "n must be a whole number of at least 2, got 1"),
+        (
+            ["--policy", "local-agreement", "--k", "1"],
+            "n must be a whole number of at least 2, got 1",
+        ),
     ],
 )
 def test_bad_input(run, failure, folder, arguments, message):

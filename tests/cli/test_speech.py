@@ -11,8 +11,11 @@ from typer.testing import CliRunner
 from keras_transformer import Transcriber, cli
 from keras_transformer.data.audio import read_wav, sound_chunks, write_wav
 from keras_transformer.models import Speech, SpeechConfig, TextToSpeech, TextToSpeechConfig
+from keras_transformer.speech.cue_limits import CueLimits
+from keras_transformer.speech.cues import cues_of, subtitle_file
 from keras_transformer.speech.hearing import Hearing
 from keras_transformer.speech.synthesizer import Synthesizer
+from keras_transformer.speech.word_times import Word
 from keras_transformer.text.text_tokenizer import TextTokenizer
 
 pytestmark = pytest.mark.once("files and pipes: no tensor differs")
@@ -111,3 +114,22 @@ def test_speak(randomize, tmp_path):
         assert not (tmp_path / "none.wav").exists()
     info = run("info", tmp_path).output.split()
     assert info[info.index("speakers") :][1:3] == ["['ann',", "'bob']"] and "8000" in info
+
+
+def test_subtitles_of_a_recording(transcriber, sound, tmp_path, monkeypatch):
+    folder, path = transcriber[1], tmp_path / "sound.vtt"
+    words = [Word("Yes.", 0.0, 0.1), Word("No.", 0.1, 1.0)]
+    monkeypatch.setattr(Transcriber, "transcribe_words", lambda *arguments, **options: [words])
+    result = run("subtitles", folder, sound, "--characters", "2", "--lines", "1")
+    assert result.stdout == "".join(subtitle_file(cues_of(words, CueLimits(2, 1))))
+    assert "2 of 4 cues are shorter than --rate demands" in result.stderr
+    assert run("subtitles", folder, sound, "-o", path).exit_code == 0
+    assert path.read_text("utf-8") == "".join(subtitle_file(cues_of(words), ".vtt"))
+    result = run("subtitles", folder, sound, "-o", "sound.txt")
+    assert result.exit_code == 2 and "output must be a file that ends with" in result.stderr
+
+
+def test_translated_subtitles(transcriber, sound, translator, tmp_path):
+    translator.save(tmp_path / "translator")
+    result = run("subtitles", transcriber[1], sound, "--translator", tmp_path / "translator")
+    assert result.exit_code == 0 and result.stdout.startswith("1\n00:00:0")

@@ -12,7 +12,7 @@ from keras_transformer.text.arriving_text import sentence_parts
 from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.text.word_spans import join_words
 from keras_transformer.translate.live.drafts import check_policy, draft
-from keras_transformer.translate.live.policies import Draft, LocalAgreement, Policy
+from keras_transformer.translate.live.policies import Draft, Policy, WaitK
 from keras_transformer.translate.translator import Translator
 
 
@@ -56,7 +56,7 @@ def translate_live(
     Args:
         translator: Translator with any engine that accepts `prefixes`.
         chunks: Texts of whole words, such as single ones, read one by one.
-        policy: `WaitK`, `AlignAtt` or `LocalAgreement`; None: `LocalAgreement(2)`. `AlignAtt` needs
+        policy: `WaitK`, `AlignAtt` or `LocalAgreement`; None: `WaitK(3)`. `AlignAtt` needs
             the Keras model of an encoder-decoder.
         options: Options of `Translator.translate`, such as `beam_size=1`, except `protect`.
 
@@ -64,7 +64,7 @@ def translate_live(
         ValueError: If the policy is none or needs another translator, or an option is out of range.
     """
     require(not isinstance(chunks, str | bytes), "chunks", chunks, "an iterable of texts")
-    policy = LocalAgreement() if policy is None else policy
+    policy = WaitK() if policy is None else policy
     require(isinstance(policy, Policy), "policy", policy, "a Policy, such as WaitK(3)")
     check_policy(translator, policy)
     search = translator.options({"beam_size": 1, **options}, LIVE, num_hypotheses=1)

@@ -84,7 +84,7 @@ class AlignAtt(Policy):
         f: Number of the last source tokens that no written token may attend to most, at least 1.
     """
 
-    f: int = 2
+    f: int = 4
     needs_attention = True
 
     def __post_init__(self) -> None:

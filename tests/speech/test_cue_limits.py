@@ -1,0 +1,26 @@
+"""Lines of subtitles by hand."""
+
+import pytest
+
+from keras_transformer.speech.cue_limits import Cue, CueLimits, lines_of
+
+pytestmark = pytest.mark.once("texts: no tensor")
+
+
+def test_lines_are_few_and_even():
+    words = "a bb ccc dd eeee f".split()
+    assert lines_of(words, 10) == ["a bb ccc", "dd eeee f"]
+    assert CueLimits(14).wrapped(words) == ["a bb ccc", "dd eeee f"]
+    assert CueLimits(20).wrapped(words) == ["a bb ccc dd eeee f"]
+    assert CueLimits(2).wrapped(["今", "日", "は。"]) == ["今日", "は。"]
+
+
+def test_rate():
+    cue = Cue(1.0, 2.0, ["abcde", "fghij"])
+    assert CueLimits(rate=10).is_met_by(cue) and not CueLimits(rate=9.9).is_met_by(cue)
+
+
+@pytest.mark.parametrize("name,value", [("characters", 0), ("lines", 0), ("rate", 0)])
+def test_bad_limits(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be .*, got 0"):
+        CueLimits(**{name: value})
