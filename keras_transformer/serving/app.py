@@ -16,6 +16,7 @@ from fastapi_offline import FastAPIOffline
 from keras_transformer import __version__
 from keras_transformer.serving import (
     deepl_api,
+    deepl_documents,
     libretranslate,
     monitoring,
     openai_api,
@@ -80,6 +81,7 @@ def create_app(
     app.state.guard = Guard(settings, metrics)
     app.include_router(libretranslate.router)
     app.include_router(deepl_api.router)
+    app.include_router(deepl_documents.router)
     app.include_router(openai_api.router)
     app.include_router(openai_tasks.router)
     app.include_router(task_api.router)

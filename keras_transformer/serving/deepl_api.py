@@ -18,6 +18,7 @@ from keras_transformer.serving.deepl_schemas import (
 from keras_transformer.serving.errors import Refusal
 from keras_transformer.serving.jobs import Wishes
 from keras_transformer.serving.kept_glossaries import KeptGlossary
+from keras_transformer.serving.keys import Key
 from keras_transformer.serving.libretranslate import (
     ERRORS,
     admitted,
@@ -26,6 +27,7 @@ from keras_transformer.serving.libretranslate import (
     translated,
 )
 from keras_transformer.serving.schemas import body_of, read
+from keras_transformer.serving.service import Service
 
 NO_LIMIT = 1_000_000_000_000  # characters of a subscription without a limit, as DeepL states it
 STYLES = {"more": "formal", "less": "informal"}  # by DeepL's formality
@@ -37,14 +39,14 @@ async def translate(request: Request) -> dict[str, Any]:
     """Translate texts, with a glossary if `glossary_id` names one."""
     asked = await read(request, DeeplTranslateRequest)
     service, key = admitted(request)
-    language = _code(service, asked.source_lang) if asked.source_lang else "auto"
+    language = language_code(service, asked.source_lang) if asked.source_lang else "auto"
     source, _ = source_of(service, language, asked.text)
-    target = _code(service, asked.target_lang)
+    target = language_code(service, asked.target_lang)
     if asked.split_sentences == "nonewlines" and not asked.tag_handling:
         raise Refusal(400, "split_sentences must be '1' without tag_handling, got 'nonewlines'")
-    style, terms = _style(service, source, target, asked.formality), None
+    style, terms = style_of(service, source, target, asked.formality), None
     if asked.glossary_id is not None:
-        terms = _terms(service, key, asked.glossary_id, asked.source_lang and source, target)
+        terms = terms_of(service, key, asked.glossary_id, asked.source_lang and source, target)
     translations = await translated(
         service, key, asked.text, source, target, asked.tag_handling, wishes=Wishes(terms, style)
     )
@@ -57,15 +59,19 @@ async def translate(request: Request) -> dict[str, Any]:
     return {"translations": answers}
 
 
-def _code(service, language):
+def language_code(service: Service, language: str) -> str:
     """Return a served language's code, such as "en" for "EN-US"; else the language."""
     code = service.catalogue.code(language)
     base = service.catalogue.code(language.partition("-")[0])
     return base if code not in service.catalogue.languages else code
 
 
-def _style(service, source, target, formality):
-    """Return the style for a formality; None if there is none, or the model need not have one."""
+def style_of(service: Service, source: str, target: str, formality: str) -> str | None:
+    """Return the style for a formality; None if there is none, or the model need not have one.
+
+    Raises:
+        Refusal: If the formality is "more" or "less", and the model has no styles.
+    """
     style = STYLES.get(formality.removeprefix("prefer_"))
     if style is None or (source, target) in _styled_pairs(service.catalogue):
         return style
@@ -82,8 +88,15 @@ def _styled_pairs(catalogue):
     return {pair for model in styled for pair in model.pairs}
 
 
-def _terms(service, key, id, source, target):
-    """Return the terms of a glossary for a pair of languages, each with its one form."""
+def terms_of(
+    service: Service, key: Key, id: str, source: str | None, target: str
+) -> dict[str, list[str]]:
+    """Return the terms of a glossary for a pair of languages, each with its one form.
+
+    Raises:
+        Refusal: If the key has no such glossary, no source language is given, or the glossary has
+            no dictionary for the pair.
+    """
     glossary = service.glossaries.find(key.name, id)
     if source is None:
         raise Refusal(400, "source_lang must be given with glossary_id")
@@ -243,7 +256,10 @@ def _created(request, name, dictionaries):
 
 def _checked_pair(service, dictionary):
     """Return the pair of codes of a dictionary, which a single model must translate."""
-    pair = _code(service, dictionary.source_lang), _code(service, dictionary.target_lang)
+    pair = (
+        language_code(service, dictionary.source_lang),
+        language_code(service, dictionary.target_lang),
+    )
     if len(service.catalogue.route(*pair)) > 1:
         raise Refusal(400, f"target_lang must be one that is reached in one step, got {pair[1]!r}")
     return pair
@@ -261,7 +277,7 @@ def _dictionary(request, id, source, target):
     """Return the service, a glossary, and the codes of one of its dictionaries."""
     service, key = admitted(request)
     glossary = service.glossaries.find(key.name, id)
-    pair = _code(service, source), _code(service, target)
+    pair = language_code(service, source), language_code(service, target)
     if pair not in glossary.dictionaries:
         raise Refusal(404, f"the glossary {id!r} has no dictionary {'-'.join(pair)[:80]}")
     return service, glossary, pair

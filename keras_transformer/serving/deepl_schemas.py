@@ -10,6 +10,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from keras_transformer.config import require
 from keras_transformer.serving.schemas import Language, Many, Text, with_forms
 
+Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
+
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -23,7 +25,7 @@ class DeeplTranslateRequest(_Model):
     )
     target_lang: Language
     source_lang: Language | None = None
-    formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = "default"
+    formality: Formality = "default"
     glossary_id: str | None = None
     tag_handling: Literal["html"] | None = None
     split_sentences: Literal["1", "nonewlines"] | None = None
@@ -33,6 +35,12 @@ class DeeplTranslateRequest(_Model):
     model_type: str | None = None
     outline_detection: bool = True
     tag_handling_version: str | None = None
+
+
+class DocumentRequest(_Model):
+    """The key of a document, which came with its identifier."""
+
+    document_key: Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class DictionaryRequest(_Model):

@@ -82,7 +82,9 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request, error):
-        return answer(request, 400, said(error.errors()))
+        first = error.errors()[0]
+        place = first["loc"][1:] or first["loc"]  # without "body", "query" or "path"
+        return answer(request, 400, said([first | {"loc": place}]))
 
     @app.exception_handler(ValueError)
     async def wrong(request, error):

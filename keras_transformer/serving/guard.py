@@ -15,7 +15,8 @@ from keras_transformer.serving.keys import ANYBODY, Key, Keys
 from keras_transformer.serving.monitoring import Metrics
 from keras_transformer.serving.settings import Settings
 
-FILES = ("/translate_file", "/v1/see", "/v1/audio/transcriptions")  # paths to which files are sent
+# Paths to which files are sent.
+FILES = ("/translate_file", "/v1/see", "/v1/audio/transcriptions", "/v2/document")
 TEXTS = 10  # texts of `most_characters` that a body may hold
 ROOM = 65_536  # bytes allowed in a body besides its texts
 

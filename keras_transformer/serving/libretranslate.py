@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import mimetypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -106,27 +105,13 @@ async def translate_a_file(
     "properties".
     """
     service, key = admitted(request, api_key or None)
-    content = await file.read()
-    language = source
-
-    async def texts_translated(texts, kind):
-        nonlocal language
-        language, _ = source_of(service, source, texts)
-        translations = await translated(
-            service, key, texts, language, target, kind, 0, is_file=True
-        )
-        return [x.texts[0] for x in translations]
-
     name = Path(file.filename or "").name
-    result, left = await translate_file(
-        name, content, texts_translated, service.readers, service.file_workers
+    result, left, _ = await file_translated(
+        service, key, name, await file.read(), source, target, lambda language: NO_WISHES
     )
-    if service.is_stopping:  # files are lost when the process ends
-        raise HTTPException(503, "the server is stopping: send the file again", _SOON)
-    stem = "".join(filter(str.isprintable, Path(name).stem))[:50]
-    kept = f"{stem}.{target}{Path(name).suffix}"
-    token = service.kept.add(kept, result)
-    asyncio.get_running_loop().call_later(service.kept.seconds + 1, service.kept.drop)
+    check_running(service)
+    kept = kept_name(name, target)
+    token = service.keep(kept, result)
     if left:
         response.headers["X-Untranslated"] = ", ".join(left)
     base = service.settings.public_url or str(request.base_url)
@@ -140,17 +125,7 @@ async def download_file(request: Request, token: str, name: str) -> StreamingRes
     content = request.app.state.service.kept.find(token, name)
     if content is None:
         raise HTTPException(404, "the file does not exist, or has expired")
-
-    async def parts():
-        for start in range(0, len(content), PART):
-            yield content[start : start + PART]
-
-    headers = {
-        "Content-Disposition": f"attachment; filename*=utf-8''{quote(name)}",
-        "Content-Length": str(len(content)),
-    }
-    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return StreamingResponse(parts(), media_type=kind, headers=headers)
+    return download(name, content)
 
 
 @router.post("/attention", openapi_extra=body_of(AttentionRequest))
@@ -288,6 +263,80 @@ async def translated(
     return await answers.translate_texts(
         service.batcher, workers, handlers, source, texts, alternatives, not is_file, wishes
     )
+
+
+async def file_translated(
+    service: Service,
+    key: Key,
+    name: str,
+    content: bytes,
+    source: str,
+    target: str,
+    wishes: Callable[[str], Wishes],
+) -> tuple[bytes, list[str], int]:
+    """Translate a file.
+
+    Args:
+        service, key, source, target: See `translated`; `source` may be "auto".
+        name, content: See `translate_file`.
+        wishes: Function from the language of the file to what the request wants.
+
+    Returns:
+        Its new content, the names of parts that were not translated, and the number of characters
+        of its texts.
+
+    Raises:
+        HTTPException, ValueError: See `translated`.
+        ImportError, TooLargeError: See `translate_file`.
+    """
+    characters = 0
+
+    async def texts_translated(texts, kind):
+        nonlocal characters
+        characters += sum(map(len, texts))
+        language, _ = source_of(service, source, texts)
+        results = await translated(
+            service, key, texts, language, target, kind, 0, True, wishes(language)
+        )
+        return [x.texts[0] for x in results]
+
+    result, left = await translate_file(
+        name, content, texts_translated, service.readers, service.file_workers
+    )
+    return result, left, characters
+
+
+def check_running(service: Service) -> None:
+    """Raise HTTPException if the server is stopping: files are lost when the process ends."""
+    if service.is_stopping:
+        raise HTTPException(503, "the server is stopping: send the file again", _SOON)
+
+
+def kept_name(name: str, target: str) -> str:
+    """Return the name of a translated file, which any disk can take."""
+    stem = "".join(filter(str.isprintable, Path(name).stem))[:50]
+    return f"{stem}.{target}{Path(name).suffix}"
+
+
+def download(name: str, content: bytes, left: Sequence[str] = ()) -> StreamingResponse:
+    """Return a file as an answer, in parts.
+
+    Args:
+        name, content: Name and content of the file.
+        left: Names of the parts that were not translated.
+    """
+
+    async def parts():
+        for start in range(0, len(content), PART):
+            yield content[start : start + PART]
+
+    headers = {
+        "Content-Disposition": f"attachment; filename*=utf-8''{quote(name)}",
+        "Content-Length": str(len(content)),
+    }
+    headers |= {"X-Untranslated": ", ".join(left)} if left else {}
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return StreamingResponse(parts(), media_type=kind, headers=headers)
 
 
 def name_of(code: str) -> str:

@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.detection import Detector
+from keras_transformer.serving.kept_documents import KeptDocuments
 from keras_transformer.serving.kept_files import KeptFiles
 from keras_transformer.serving.kept_glossaries import KeptGlossaries
 from keras_transformer.serving.logs import log, reason_of
@@ -48,6 +49,7 @@ class Service:
         self.workers, self.file_workers = Workers("texts", 2), Workers("files", 2)
         self.readers = Readers(settings.most_waiting // 2)
         self.kept = KeptFiles(settings.most_kept_bytes)
+        self.documents = KeptDocuments(settings.most_kept_bytes)
         self.glossaries = KeptGlossaries()
         self.catalogue, self.detector, self.replies = self._read()
         queue = settings.tokens_per_batch, settings.delay, settings.most_waiting
@@ -115,11 +117,19 @@ class Service:
             # Keras models are reference cycles, which Python frees only at a collection.
             await loop.run_in_executor(self._loader, _collect)
 
+    def keep(self, name: str, content: bytes) -> str:
+        """Keep a file for an hour, if there is room; return its token in `kept`."""
+        token = self.kept.add(name, content)
+        asyncio.get_running_loop().call_later(self.kept.seconds + 1, self.kept.drop)
+        return token
+
     async def close(self) -> None:
         """Finish the accepted requests, then end the replicas and threads.
 
-        With replicas, which may all have ended, wait at most `settings.timeout` seconds.
+        With replicas, which may all have ended, wait at most `settings.timeout` seconds. Documents
+        that are being translated are given up: they would be lost with the process.
         """
+        await self.documents.close()
         if self.replicas:
             await asyncio.to_thread(self.batcher.close, self.settings.timeout)
             await asyncio.to_thread(self.replicas.close)

@@ -26,7 +26,8 @@ class Settings:
             other APIs, of all texts of a request, else 413.
         most_bytes: Maximum bytes of the files of a request, else 413.
         most_kept_bytes: Maximum bytes of all translated files, which are kept for an hour; for a
-            new file, the oldest ones are dropped.
+            new file, the oldest ones are dropped. Also the maximum of the documents that are
+            translated in the background (DeepL's API); further ones get 429.
         most_alternatives: Maximum number of alternatives that a request may ask for.
         api_key: Key that requests must send; None: only those of `keys_file`, if any.
         keys_file: File of further keys, see `keys.Keys.read`, read again at SIGHUP; None: no file.
