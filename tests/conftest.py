@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import json
@@ -13,6 +14,7 @@ from unittest import mock
 import hypothesis
 import numpy as np
 import pytest
+import typer.testing
 
 # The suite is about processors; `benchmarks/gpu.sh` runs the tests that are about a GPU.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
@@ -50,6 +52,9 @@ def pytest_make_parametrize_id(val, argname):
     """Name bytes by their argument: a gzip header, say, holds the time, and names must not."""
     return argname if isinstance(val, bytes) else None
 
+
+# Typer makes its commands anew for each call of one, which takes 50 ms.
+typer.main.get_command = typer.testing._get_command = functools.cache(typer.main.get_command)
 
 ONCE = BACKEND == "torch"
 

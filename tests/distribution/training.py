@@ -22,7 +22,9 @@ def rows(family, part=(0, 1)):
     return {name: x[own] for name, x in inputs.items()}, labels[own]
 
 
-def trained(family, part=(0, 1), folder=None, accumulation=None, dtype=None, seed=1, steps=STEPS):
+def trained(
+    family, part=(0, 1), folder=None, accumulation=None, dtype=None, seed=1, steps=STEPS, test=True
+):
     """The model after some steps, and the losses; with a folder, the state is saved there."""
     keras.utils.set_random_seed(seed)
     model = tiny(family, dtype=dtype)
@@ -30,7 +32,9 @@ def trained(family, part=(0, 1), folder=None, accumulation=None, dtype=None, see
     sgd = keras.optimizers.SGD(0.1, momentum=0.9, gradient_accumulation_steps=accumulation)
     model.compile(sgd, kt.LabelSmoothedCrossentropy(), metrics=[kt.Perplexity()])
     inputs, labels = rows(family, part)
-    fit = dict(batch_size=len(labels), shuffle=False, verbose=0, validation_data=(inputs, labels))
+    fit = dict(batch_size=len(labels), shuffle=False, verbose=0)
+    if test:
+        fit["validation_data"] = inputs, labels
     history = model.fit(inputs, labels, epochs=steps - 1, **fit).history
     fit["callbacks"] = [Checkpoints(folder, keep=1)] if folder else []
     last = model.fit(inputs, labels, initial_epoch=steps - 1, epochs=steps, **fit).history

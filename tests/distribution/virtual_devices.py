@@ -14,7 +14,7 @@ def train(family, options, layout):
     gather()
     if layout is not None:
         distribute(**layout)
-    model, history = trained(family, **options)
+    model, history = trained(family, test=False, **options)
     held = sum(x.value.addressable_shards[0].data.size for x in model.weights)
     return np.array(history["loss"]), model.get_weights(), held
 
