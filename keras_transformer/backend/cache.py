@@ -96,8 +96,8 @@ def last_positions(x_BNPH: Any, window: int) -> Any:
         if length <= window:
             return x_BNPH
         return ops.roll(x_BNPH[:, :, -window:], length % window, axis=2)
-    shift = ops.where(length > window, length % window, 0)
-    return tf.roll(x_BNPH[:, :, ops.maximum(length - window, 0) :], shift, axis=2)
+    places = quick.arange(minimum(length, window), dtype="int32")
+    return quick.take(x_BNPH, length - 1 - (length - 1 - places) % window, axis=2)
 
 
 def write_cache(cache_BNSH: Any, update_BNTH: Any, index: Any, rolling: bool = False) -> Any:

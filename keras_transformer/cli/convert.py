@@ -103,7 +103,7 @@ OPTIONS = {
     Format.CTRANSLATE2: ("quantization",),
     Format.MARIAN: ("quantization",),
     Format.ONNX: ("source_language", "target_language"),
-    Format.LITERT: ("quantization", "source_language", "target_language"),
+    Format.LITERT: ("quantization", "calibration", "source_language", "target_language"),
     Format.GGUF: ("quantization",),
 }  # fmt: skip
 
@@ -111,7 +111,9 @@ OPTIONS = {
 @searching(Search, TRANSLATE)
 def export(
     context: typer.Context,
-    folder: Annotated[Path, saved_argument("A saved translator, language model or text embedder")],
+    folder: Annotated[
+        Path, saved_argument("A saved translator, language model or, for LiteRT, another model")
+    ],
     out: Annotated[
         Path,
         typer.Argument(
@@ -147,18 +149,28 @@ def export(
             "F32."
         ),
     ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="For LiteRT with int8-weights: a text file of some hundred examples, one a line, "
+            "on which rounding should change the results least.",
+        ),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an export that exists there.")
     ] = False,
     **search: Any,
 ) -> None:
-    """Export a translator, language model or embedder to a format that other programs run.
+    """Export a model to a format that other programs run.
 
     A TensorFlow SavedModel takes strings and returns strings. It is written to OUT/VERSION, where
     TensorFlow Serving looks for it; any process with tensorflow and tensorflow-text can load it,
     without keras-transformer. The export needs both packages, whatever backend trained the model.
-    Language models are exported to the formats hugging-face and gguf, text embedders to
-    hugging-face, in the form of sentence-transformers.
+    Language models are exported to the formats hugging-face, gguf and litert, text embedders to
+    hugging-face, in the form of sentence-transformers, and to litert; transcribers, other encoders
+    and image models to litert.
     The search options are fixed in a SavedModel. The formats hugging-face, marian, onnx, litert and
     gguf store those of FOLDER as defaults. With ctranslate2, the program that runs it chooses.
 

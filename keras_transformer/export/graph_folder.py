@@ -66,7 +66,7 @@ def write_folder(
     models = {"source.spm": tokenizer.source_model, "target.spm": tokenizer.target_model}
     with replacing(out, lose_others=False) as temporary:
         temporary.mkdir()
-        task |= dict(folder=os.fspath(folder), path=os.fspath(temporary))
+        task |= dict(folder=os.fspath(folder), path=os.fspath(temporary), languages=languages)
         run_elsewhere(module, task, backend)
         for name, content in models.items():
             (temporary / name).write_bytes(content)

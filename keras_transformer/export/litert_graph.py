@@ -1,30 +1,32 @@
-"""A model as two signatures of a LiteRT file; `export.litert` runs this as a program."""
+"""Models as signatures of a LiteRT file; `export.litert` runs this as a program."""
 
 from __future__ import annotations
 
 import functools
 import json
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
-from tensorflow.lite.python import schema_py_generated as schema
-from tensorflow.lite.tools import flatbuffer_utils
 
+import keras_transformer
 from keras_transformer.backend import fixed_caches
-from keras_transformer.models import EncoderDecoder
+from keras_transformer.config import require
+from keras_transformer.export.litert import examples
+from keras_transformer.export.litert_file import described, write
+from keras_transformer.export.litert_rounding import calibrate
+from keras_transformer.models import DecoderOnly, EncoderDecoder, ViT
 from keras_transformer.system.elsewhere import INVALID
 from keras_transformer.system.files import write_json
-from keras_transformer.translate.translator import Translator
 
-FACTS = "model.json"  # describes the model's signatures
+FACTS = "model.json"  # describes the model and its signatures
 KEYS = "key", "value"  # names of the tensors in an attention's cache
 
 _function = functools.partial(tf.function, autograph=False)
+_ID_ROWS = tf.TensorSpec([None, 1], tf.int32)
+_POSITION = tf.TensorSpec([], tf.int32)
 
 
 def _named(kind: str, caches: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -32,141 +34,175 @@ def _named(kind: str, caches: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {f"{kind}_{x}_{i}": y for i, cache in enumerate(caches) for x, y in cache.items()}
 
 
-def functions(model: EncoderDecoder) -> dict[str, Callable]:
+def _grouped(kind: str, tensors: dict[str, Any], count: int, parts: Sequence[str]) -> list[Any]:
+    """Return the caches of `count` blocks from tensors with names such as `<kind>_key_i`."""
+    return [{x: tensors[f"{kind}_{x}_{i}"] for x in parts} for i in range(count)]
+
+
+def _spec(tensor, *free):
+    """Return the type of a tensor; the sizes of its axes `free` are any."""
+    shape = [None if axis in free else size for axis, size in enumerate(tensor.shape)]
+    return tf.TensorSpec(shape, tensor.dtype)
+
+
+def _past_specs(caches, windows):
+    """Return the types of caches, with any number of rows and, without a window, of places."""
+    specs = {}
+    for i, (cache, window) in enumerate(zip(caches, windows, strict=True)):
+        for name, x in cache.items():
+            shape = [None, *x.shape[1:]]
+            if name in KEYS:
+                shape[2] = window
+            specs[f"past_{name}_{i}"] = tf.TensorSpec(shape, x.dtype)
+    return specs
+
+
+def encoder_decoder(model: EncoderDecoder) -> dict[str, Any]:
     """Return the functions `encode` and `decode` of a model, traced; see `export.litert`.
 
     Args:
         model: The model, on the TensorFlow backend.
     """
-    config = model.config
+    config, source_name = model.config, model.source_name
+    layers, first_ids = config.num_decoder_layers, tf.fill([1, 1], config.bos_id)
+    if source_name == "features":
+        source = tf.zeros([1, 2, config.num_mels])
+    else:
+        source = tf.fill([1, 2], config.bos_id)
 
     @_function
-    def encode(source_ids):
-        _, state, _ = model.prefill(source_ids, tf.fill([1, 1], config.bos_id), 1)
-        caches = [cache["cross"] for cache in state["caches"]]
-        return {"source_mask": state["source_mask"], **_named("cross", caches)}
+    def encode(**inputs):
+        _, state, _ = model.prefill(inputs[source_name], first_ids, 1)
+        return _memory(state)
 
-    first_ids = tf.fill([1, 1], config.bos_id)
-    _, state, _ = model.prefill(tf.fill([1, 2], config.bos_id), first_ids, 1)
-    parts = list(state["caches"][0]["self"])
+    _, state, _ = model.prefill(source, first_ids, 1)
+    past = [cache["self"] for cache in state["caches"]]
+    parts = list(past[0])
 
     @_function
-    def decode(token_ids, position, source_mask, **tensors):
-        caches = [
-            {
-                "cross": {x: tensors[f"cross_{x}_{i}"] for x in KEYS},
-                "self": {x: tensors[f"past_{x}_{i}"] for x in parts},
-            }
-            for i in range(config.num_decoder_layers)
-        ]
-        logits, new = model.step(
-            token_ids, {"source_mask": source_mask, "caches": caches}, position
+    def decode(token_ids, position, **tensors):
+        pairs = zip(
+            _grouped("cross", tensors, layers, KEYS),
+            _grouped("past", tensors, layers, parts),
+            strict=True,
         )
+        state = {"caches": [{"cross": cross, "self": own} for cross, own in pairs]}
+        if "source_mask" in tensors:
+            state["source_mask"] = tensors["source_mask"]
+        logits, new = model.step(token_ids, state, position)
         present = _named("present", [cache["self"] for cache in new["caches"]])
         return {"logits": logits[:, 0], **present}
 
-    def spec(tensor, *free):
-        shape = [None if axis in free else size for axis, size in enumerate(tensor.shape)]
-        return tf.TensorSpec(shape, tensor.dtype)
-
-    cross = _named("cross", [cache["cross"] for cache in state["caches"]])
-    past = _named("past", [cache["self"] for cache in state["caches"]])
-    specs = {name: spec(x, 0, 2) for name, x in cross.items()}
-    specs |= {name: spec(x, 0, *([2] if len(x.shape) == 4 else [])) for name, x in past.items()}
+    memory = {x: _spec(y, 0, 3 if x == "source_mask" else 2) for x, y in _memory(state).items()}
     with fixed_caches():
         traced = decode.get_concrete_function(
-            token_ids=tf.TensorSpec([None, 1], tf.int32),
-            position=tf.TensorSpec([], tf.int32),
-            source_mask=spec(state["source_mask"], 0, 3),
-            **specs,
+            token_ids=_ID_ROWS,
+            position=_POSITION,
+            **memory,
+            **_past_specs(past, [None] * layers),
         )
-        return {
-            "encode": encode.get_concrete_function(source_ids=tf.TensorSpec([1, None], tf.int32)),
-            "decode": traced,
-        }
+    inputs = {source_name: _spec(source, 1)}
+    return {"encode": encode.get_concrete_function(**inputs), "decode": traced}
 
 
-def described(signatures: dict[str, Any]) -> dict[str, Any]:
-    """Return names, dtypes and shapes of the inputs and outputs of signatures, as plain values."""
-
-    def entries(specs):
-        return {x: {"dtype": y.dtype.name, "shape": y.shape.as_list()} for x, y in specs.items()}
-
-    results = {}
-    for name, traced in signatures.items():
-        by_place, by_name = traced.structured_input_signature
-        inputs = {x.name: x for x in by_place} | by_name
-        outputs = traced.structured_outputs
-        results[name] = {"inputs": entries(inputs), "outputs": entries(outputs)}
-    return results
+def _memory(state):
+    """Return what steps need of a source, by name."""
+    mask = {"source_mask": state["source_mask"]} if "source_mask" in state else {}
+    return mask | _named("cross", [cache["cross"] for cache in state["caches"]])
 
 
-def write(
-    model: EncoderDecoder, path: Path, signatures: dict[str, Callable], quantization: str
-) -> None:
-    """Write a LiteRT file.
+def decoder_only(model: DecoderOnly) -> dict[str, Any]:
+    """Return the functions `prefill` and `decode` of a model, traced; see `export.litert`.
 
     Args:
-        model: The model.
-        path: The file.
-        signatures: The `functions` of the model.
-        quantization: See `export.litert`.
+        model: The model, on the TensorFlow backend.
+
+    Raises:
+        ValueError: If the model is bidirectional, or its rotary rates depend on the length.
     """
-    module = tf.Module()
-    module.weights = [weight.value for weight in model.weights]
-    module.functions = signatures
-    with tempfile.TemporaryDirectory() as folder:
-        tf.saved_model.save(module, folder, signatures)
-        converter = tf.lite.TFLiteConverter.from_saved_model(folder, [*signatures])
-        if quantization != "float32":
-            converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        if quantization in ("float16", "int8-weights"):
-            converter.target_spec.supported_types = [tf.float16]
-        content = converter.convert()
-    path.write_bytes(_with_int8(content) if quantization == "int8-weights" else content)
+    model.require_causal()
+    scaling = model.decoder.length_scaling if model.decoder.length_limit is not None else None
+    require(scaling is None, "the scaling of rotary rates by length", scaling, "None for LiteRT")
+
+    @_function
+    def prefill(token_ids):
+        logits, state, _ = model.prefill(token_ids, tf.shape(token_ids)[1])
+        return {"logits": logits, **_named("present", _own(state))}
+
+    _, state, _ = model.prefill(tf.zeros([1, 2], tf.int32), 2)
+    caches = _own(state)
+    parts = list(caches[0])
+
+    @_function
+    def decode(token_ids, position, **tensors):
+        past = _grouped("past", tensors, len(caches), parts)
+        state = {"caches": [{"self": cache} for cache in past]}
+        logits, new = model.step(token_ids, state, position)
+        return {"logits": logits[:, 0], **_named("present", _own(new))}
+
+    windows = [block.options.window for block in model.decoder.blocks]
+    with fixed_caches():
+        traced = decode.get_concrete_function(
+            token_ids=_ID_ROWS, position=_POSITION, **_past_specs(caches, windows)
+        )
+    prompt = tf.TensorSpec([1, None], tf.int32)
+    return {"prefill": prefill.get_concrete_function(token_ids=prompt), "decode": traced}
 
 
-def _with_int8(content: bytes) -> bytes:
-    """Return a LiteRT file with its float16 matrices as int8, with a scale for each row.
+def _own(state):
+    return [cache["self"] for cache in state["caches"]]
 
-    The file already converts such constants to float32 before it uses them.
+
+def predictor(task: Any) -> dict[str, Any]:
+    """Return the function `predict` of a task, traced; see `export.litert`.
+
+    Args:
+        task: An `EncoderTask` or an `ImageTask`, whose `function` it is.
     """
-    model = flatbuffer_utils.convert_bytearray_to_object(content)
-    scales: dict[int, Any] = {}  # by the number of a buffer, which several tensors share
-    for tensor in (x for graph in model.subgraphs for x in graph.tensors):
-        buffer = model.buffers[tensor.buffer]
-        if (
-            tensor.type != schema.TensorType.FLOAT16
-            or len(tensor.shape) != 2
-            or buffer.data is None
-        ):
-            continue
-        if tensor.buffer not in scales:
-            matrix = np.frombuffer(buffer.data.tobytes(), "float16").reshape(tensor.shape)
-            scale = np.maximum(np.abs(matrix.astype("float32")).max(axis=1) / 127, 1e-10)
-            buffer.data = np.rint(matrix / scale[:, None]).astype("int8").view("uint8").ravel()
-            scales[tensor.buffer] = scale
-        tensor.type = schema.TensorType.INT8
-        tensor.quantization = schema.QuantizationParametersT()
-        tensor.quantization.scale = scales[tensor.buffer].tolist()
-        tensor.quantization.zeroPoint = [0] * len(scales[tensor.buffer])
-        tensor.quantization.quantizedDimension = 0  # rows
-    return bytes(flatbuffer_utils.convert_object_to_bytearray(model))
+    config, function = task.model.config, task.function()
+    is_image = isinstance(task.model, ViT)
+
+    @_function
+    def predict(**inputs):
+        outputs = function(inputs["images"] if is_image else inputs)
+        return outputs if isinstance(outputs, dict) else {"outputs": outputs}
+
+    ids = tf.TensorSpec([None, None], tf.int32)
+    specs = {"token_ids": ids}
+    if is_image:
+        specs = {"images": tf.TensorSpec([None, *config.image_size, config.num_channels])}
+    elif getattr(config, "num_types", 1) > 1:
+        specs["type_ids"] = ids
+    return {"predict": predict.get_concrete_function(**specs)}
+
+
+# The functions of a model, by the class that loads it; all other classes have `predictor`.
+OF_MODELS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "Translator": encoder_decoder,
+    "Transcriber": encoder_decoder,
+    "CausalLM": decoder_only,
+}
 
 
 def main() -> None:
     """Write the LiteRT file that the first command-line argument describes in JSON."""
     task = json.loads(sys.argv[1])
+    folder, quantization, loader = Path(task["path"]), task["quantization"], task["loader"]
     try:
-        model = Translator.load(task["folder"], "float32").model
+        load = getattr(keras_transformer, loader).load
+        loaded = load(task["folder"], "float32", *task["languages"])
+        model = loaded.model
+        if path := task["calibration"]:
+            calibrate(loaded, examples(path))
+        trace = OF_MODELS.get(loader)
+        signatures = trace(model) if trace else predictor(loaded)
+        write(model, folder / "model.tflite", signatures, quantization)
     except ValueError as error:
         print(error)
         sys.exit(INVALID)
-    signatures = functions(model)
-    folder = Path(task["path"])
-    write(model, folder / "model.tflite", signatures, task["quantization"])
-    facts = {"model": type(model).__name__, "quantization": task["quantization"]}
-    write_json(folder / FACTS, facts | {"signatures": described(signatures)})
+    facts = {"loader": loader, "model": type(model).__name__, "quantization": quantization}
+    facts |= {"config": model.config.to_dict(), "signatures": described(signatures)}
+    write_json(folder / FACTS, facts)
 
 
 if __name__ == "__main__":

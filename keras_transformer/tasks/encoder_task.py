@@ -105,7 +105,7 @@ class EncoderTask:
         """Return the result for one text as a line of text, with tabs between its values."""
         return "\t".join(map(str, found))
 
-    def _function(self) -> Callable:
+    def function(self) -> Callable:
         """Return the function from the model's inputs to result arrays (B, ...)."""
         return lambda inputs: ops.softmax(ops.cast(self.model(inputs), "float32"), axis=-1)
 
@@ -173,7 +173,7 @@ class EncoderTask:
         extra: Mapping[str, int] | None = None,
         with_lengths: bool = False,
     ) -> list[Any]:
-        """Return the result of `_function` for each text, padded to the length of its batch.
+        """Return the result of `function` for each text, padded to the length of its batch.
 
         Args:
             ids: Token ids of each text: at least one, at most `max_length`.
@@ -198,7 +198,7 @@ class EncoderTask:
                 more["lengths"] = np.ones(rows, "int32")
                 more["lengths"][: len(chosen)] = [lengths[i] for i in chosen]
             key = ("outputs", *more)
-            result = self._runner(self.model, key, self._function, [inputs | more])
+            result = self._runner(self.model, key, self.function, [inputs | more])
             result = keras.tree.map_structure(ops.convert_to_numpy, result)
             if not all(np.isfinite(x).all() for x in _rows(result, len(chosen))):
                 raise ValueError("model must give finite outputs, got none: are weights NaN?")

@@ -89,7 +89,7 @@ class ImageClassifier(ImageTask):
         """Return the labels of an image as a line of text; see `labels.in_a_line`."""
         return in_a_line(found, self.problem)
 
-    def _function(self):
+    def function(self):
         return lambda images: activated(self.model(images), self.problem)
 
     def _facts(self):

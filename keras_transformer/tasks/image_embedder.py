@@ -46,7 +46,7 @@ class ImageEmbedder(ImageTask):
             vectors[i] = vector
         return unit(vectors) if normalize else vectors
 
-    def _function(self):
+    def function(self):
         return lambda images: ops.cast(self.model.hidden(images)[:, 0], "float32")
 
     def _facts(self):

@@ -98,11 +98,11 @@ class ImageTask(abc.ABC):
         """Return the entries of `config.json` besides the task and the format of the images."""
 
     @abc.abstractmethod
-    def _function(self) -> Callable:
+    def function(self) -> Callable:
         """Return the function from normalized images (B, height, width, channels) to (B, ...)."""
 
     def _run(self, images: Images, batch_size: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the index of each image and its row of the result of `_function`."""
+        """Yield the index of each image and its row of the result of `function`."""
         single = isinstance(images, str | os.PathLike) or hasattr(images, "read")
         single = single or (isinstance(images, np.ndarray) and images.ndim != 4)
         if single:
@@ -116,7 +116,7 @@ class ImageTask(abc.ABC):
             batch = np.zeros((rows, *size, self.model.config.num_channels), "float32")
             for row, i in enumerate(chosen):
                 batch[row] = self.image_format.read(images[i], size)
-            (outputs,) = self._runner.arrays(self.model, self.kind.task, self._function, [batch])
+            (outputs,) = self._runner.arrays(self.model, self.kind.task, self.function, [batch])
             if not np.isfinite(outputs[: len(chosen)]).all():
                 raise ValueError("model must give finite numbers, got none: are weights NaN?")
             yield from zip(chosen, outputs, strict=False)

@@ -139,7 +139,7 @@ class LearnedMetric(EncoderTask):
         return self._encoded(texts, strict=False)
 
     def _each(self, rows: Sequence[Sequence[int]], tokens_per_batch: int) -> list[Any]:
-        """Return the result of `_function` for rows of ids, each distinct one computed once."""
+        """Return the result of `function` for rows of ids, each distinct one computed once."""
         return self._distinct(
             list(map(tuple, rows)), lambda some: self._run(some, tokens_per_batch)
         )
@@ -168,7 +168,7 @@ class LearnedMetric(EncoderTask):
     def _estimate(self):
         return lambda vectors: ops.cast(self.model.estimate(vectors), "float32")
 
-    def _function(self):
+    def function(self):
         if self.config.joined:
             return lambda inputs: ops.cast(
                 self.model({"token_ids": inputs["token_ids"]}), "float32"

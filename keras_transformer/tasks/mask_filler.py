@@ -114,7 +114,7 @@ class MaskFiller(EncoderTask):
         """Return the candidates for a mask as a line of text, separated by tabs."""
         return "\t".join(x.token for x in found)
 
-    def _function(self) -> Callable:
+    def function(self) -> Callable:
         mask_id = self._mask_id
 
         def probabilities(inputs):

@@ -159,7 +159,7 @@ class QuestionAnswerer(EncoderTask):
             yield tuple(x[:first] + x[start:end] + x[after:] for x in (ids, types, places))
             start += min(stride, -(-room // 2))
 
-    def _function(self) -> Callable:
+    def function(self) -> Callable:
         def logits(inputs):
             return keras.tree.map_structure(lambda x: ops.cast(x, "float32"), self.model(inputs))
 

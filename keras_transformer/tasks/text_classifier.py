@@ -111,7 +111,7 @@ class TextClassifier(EncoderTask):
         """The meaning of the model's outputs, one of `models.problems.PROBLEM_TYPES`."""
         return problem_of(self.model.config.problem_type, len(self.model.config.labels))
 
-    def _function(self):
+    def function(self):
         return lambda inputs: activated(self.model(inputs), self.problem)
 
     def in_words(self, found: list[Label] | list[Value]) -> str:

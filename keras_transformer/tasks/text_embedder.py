@@ -234,7 +234,7 @@ class TextEmbedder(EncoderTask):
         name = type(self.model).__name__
         require(isinstance(self.model, EncoderOnly), "the model to train", name, "an encoder")
         inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
-        vectors_BD = self._function()(self.model.named_inputs(inputs))
+        vectors_BD = self.function()(self.model.named_inputs(inputs))
         return WeightedSteps(inputs=inputs, outputs=vectors_BD)
 
     def _prompt_length(self, prompt: str) -> int:
@@ -242,7 +242,7 @@ class TextEmbedder(EncoderTask):
         (ids,) = self.tokenizer.encode([prompt])
         return len(ids) - (ids[-1] in self.tokenizer.added_ids)
 
-    def _function(self) -> Callable:
+    def function(self) -> Callable:
         def vectors(inputs):
             positions_BT = ops.cumsum(ops.ones_like(inputs["token_ids"]), axis=1) - 1
             counts_BT = ops.not_equal(inputs["token_ids"], self.model.config.pad_id)

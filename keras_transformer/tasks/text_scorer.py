@@ -115,6 +115,6 @@ class TextScorer(EncoderTask):
         """Make the scorer from a model, a tokenizer and the `config.json` of `folder`."""
         return cls(model, tokenizer, read_config(folder, cls.kind.what).get("max_length"))
 
-    def _function(self):
+    def function(self):
         problem = problem_of(self.model.config.problem_type, 1)
         return lambda inputs: activated(self.model(inputs), problem)[:, 0]

@@ -93,5 +93,5 @@ class TokenRegressor(WordTask):
         """Return the numbers of a text as a line of text: word=number, separated by tabs."""
         return "\t".join(f"{x.text}={x.value:.6g}" for x in found)
 
-    def _function(self):
+    def function(self):
         return lambda inputs: ops.cast(self.model(inputs), "float32")

@@ -20,7 +20,7 @@ from keras_transformer.text.translation_prompt import TranslationPrompt, filled
 # them, and they are replaced by the values of each text.
 _MARKS = {x: f"\ue000{x}\ue000" for x in ("text", "terms", "style", "context")}
 _NO_ID = -1
-EXPORTS = "hugging-face or gguf"
+EXPORTS = "hugging-face, gguf or litert"
 
 
 class PromptTokenizer(Tokenizer):

@@ -1,15 +1,19 @@
 """Exported LiteRT graphs translate like the Translator, without this package."""
 
 import dataclasses
+import json
+import shutil
 
 import keras
 import numpy as np
 import pytest
 
-from keras_transformer import export, load_pretrained
+from keras_transformer import TextClassifier, export, load_pretrained
 from keras_transformer.config import TransformerConfig
-from keras_transformer.models import Transformer
+from keras_transformer.models import BERT, Transformer
+from keras_transformer.models.bert import BERTConfig
 from keras_transformer.text import SentencePieceTokenizer
+from keras_transformer.text.text_tokenizer import TextTokenizer
 from keras_transformer.translate.translator import Translator
 from tests.backends import sample
 from tests.export.test_onnx import ENGLISH, FAMILIES, GERMAN, TEXTS, translated
@@ -18,6 +22,8 @@ pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed")
 if keras.backend.backend() != "tensorflow":
     reason = "TensorFlow exports, whatever backend runs here; test_onnx.py exports in a process"
     pytest.skip(reason, allow_module_level=True)
+
+from ai_edge_litert.interpreter import Interpreter
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +90,39 @@ def test_a_decoder_without_self_attention(own, exported, randomize, tmp_path):
     assert any(translations) and translations == translator.translate(TEXTS)
 
 
+def test_a_classifier(in_this_process, tmp_path, randomize):
+    tokenizer = TextTokenizer.train(TEXTS, kind="bytes", vocab_size=270)
+    config = BERTConfig(
+        tokenizer.vocab_size, d_model=16, num_layers=1, num_heads=2, max_length=64,
+        head="sequence_classification", labels=("bad", "good"),
+    )  # fmt: skip
+    classifier = TextClassifier(randomize(BERT(config)), tokenizer)
+    classifier.save(tmp_path / "saved")
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    options = dict(quantization="int8-weights", calibration=tmp_path / "texts.txt")
+    with in_this_process("litert"):
+        out = export.litert(tmp_path / "saved", tmp_path / "out", **options)
+    facts = json.loads((out / "model.json").read_text())
+    assert facts["loader"] == "TextClassifier" and facts["config"]["labels"] == ["bad", "good"]
+    runner = Interpreter(str(out / "model.tflite")).get_signature_runner("predict")
+    ids = TextTokenizer.read(out).encode(TEXTS[:1])
+    rows = runner(token_ids=np.array(ids, "int32"), type_ids=np.zeros_like(ids, "int32"))
+    (labels,) = classifier.classify(TEXTS[:1])
+    expected = {x.label: x.probability for x in labels}
+    assert rows["outputs"][0] == pytest.approx([expected["bad"], expected["good"]], abs=0.02)
+    with pytest.raises(ValueError, match="source_language must be None for a text classifier"):
+        export.litert(tmp_path / "saved", out, source_language="en", overwrite=True)
+    options["quantization"] = "int8"
+    with pytest.raises(ValueError, match="calibration must be None without quantization="):
+        export.litert(tmp_path / "saved", out, overwrite=True, **options)
+
+
 def test_what_is_refused(own, tmp_path, monkeypatch):
+    config = json.loads((own / "config.json").read_text())
+    shutil.copytree(own, tmp_path / "parser")
+    (tmp_path / "parser" / "config.json").write_text(json.dumps(config | {"task": "parsing"}))
+    with pytest.raises(ValueError, match="to be exported to LiteRT, got a parser"):
+        export.litert(tmp_path / "parser", tmp_path / "out")
     with pytest.raises(ValueError, match="quantization must be one of .* for LiteRT, got 'int4'"):
         export.litert(own, tmp_path / "out", quantization="int4")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
