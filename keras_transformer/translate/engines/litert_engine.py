@@ -78,8 +78,8 @@ class LiteRTEngine:
             if importlib.util.find_spec("tensorflow") is None:
                 raise missing(f'converting a model for engine="{NAME}"', "tensorflow")
             quantization = QUANTIZATIONS[precision]
-            task = dict(folder=str(folder), path=str(place), loader="Translator", languages=())
-            task |= dict(quantization=quantization, calibration=None)
+            task: dict[str, Any] = dict(folder=str(folder), path=str(place), languages=())
+            task |= dict(loader="Translator", quantization=quantization, calibration=None)
             run_elsewhere(PROGRAM, task, "tensorflow")
             return read_json(place / "model.json")["model"]
 
