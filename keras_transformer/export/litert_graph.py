@@ -17,9 +17,10 @@ from keras_transformer.config import require
 from keras_transformer.export.litert import examples
 from keras_transformer.export.litert_file import described, write
 from keras_transformer.export.litert_rounding import calibrate
-from keras_transformer.models import DecoderOnly, EncoderDecoder, ViT
+from keras_transformer.models import DecoderOnly, EncoderDecoder
 from keras_transformer.system.elsewhere import INVALID
 from keras_transformer.system.files import write_json
+from keras_transformer.tasks.image_task import ImageTask
 
 FACTS = "model.json"  # describes the model and its signatures
 KEYS = "key", "value"  # names of the tensors in an attention's cache
@@ -160,7 +161,7 @@ def predictor(task: Any) -> dict[str, Any]:
         task: An `EncoderTask` or an `ImageTask`, whose `function` it is.
     """
     config, function = task.model.config, task.function()
-    is_image = isinstance(task.model, ViT)
+    is_image = isinstance(task, ImageTask)
 
     @_function
     def predict(**inputs):

@@ -30,6 +30,7 @@ BLOCK = re.compile(
     re.DOTALL,
 )
 TITLE = re.compile(r' title="(.*)"')
+LANGUAGES = ("bash", "python", "text", "mermaid", "kotlin", "swift")
 REASONS = ("needs a network", "needs data", "takes minutes", "takes hours")
 ELSEWHERE = re.compile(r"(?:slow|it trains): (\S+) runs it")
 
@@ -51,7 +52,7 @@ def test_languages_and_reasons(page):
     found = list(blocks(page))
     assert len(found) * 2 == len(re.findall(r"^```", text, re.MULTILINE))
     for language, _, line, _, reason in found:
-        assert language in ("bash", "python", "text", "mermaid"), f"{page}, line {line}"
+        assert language in LANGUAGES, f"{page}, line {line}"
         if reason and (elsewhere := ELSEWHERE.fullmatch(reason)):
             assert (ROOT / elsewhere[1]).exists(), f"{page}, line {line}: {reason}"
         else:

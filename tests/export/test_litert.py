@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import re
 import shutil
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -88,6 +90,23 @@ def test_a_decoder_without_self_attention(own, exported, randomize, tmp_path):
     translator.save(tmp_path / "saved")
     translations = Translator.load(exported(tmp_path / "saved")).translate(TEXTS)
     assert any(translations) and translations == translator.translate(TEXTS)
+
+
+@pytest.mark.parametrize("language", ["kotlin", "swift"])
+def test_the_names_in_the_docs(language, own, exported):
+    """All names of signatures, tensors and facts in the code for phones are those of an export."""
+    out = exported(own)
+    facts = json.loads((out / "model.json").read_text())
+    page = (Path(__file__).parents[2] / "docs" / "litert.md").read_text("utf-8")
+    (code,) = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+    named = {*re.findall(r'"(\w+|\w+\.\w+)"', code)} - {"bool"}
+    tensors = [y for x in facts["signatures"].values() for side in x.values() for y in side]
+    parts = {f"{x.partition('_')[0]}_" for x in tensors}  # such as "past_"
+    described = {"signatures", "inputs", "outputs", "dtype", "shape"}
+    known = {*facts["signatures"], *tensors, *parts, *described, *(x.name for x in out.iterdir())}
+    known |= {*json.loads((out / "translator.json").read_text())}
+    assert named <= known, named - known
+    assert named >= {"encode", "decode", "source_ids", "token_ids", "position", "logits"}
 
 
 def test_a_classifier(in_this_process, tmp_path, randomize):
