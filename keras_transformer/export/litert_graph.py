@@ -11,16 +11,27 @@ from typing import Any
 
 import tensorflow as tf
 
-import keras_transformer
 from keras_transformer.backend import fixed_caches
 from keras_transformer.config import require
 from keras_transformer.export.litert import examples
 from keras_transformer.export.litert_file import described, write
 from keras_transformer.export.litert_rounding import calibrate
+from keras_transformer.language.causal_lm import CausalLM
 from keras_transformer.models import DecoderOnly, EncoderDecoder
+from keras_transformer.speech.transcriber import Transcriber
 from keras_transformer.system.elsewhere import INVALID
 from keras_transformer.system.files import write_json
+from keras_transformer.tasks.image_classifier import ImageClassifier
+from keras_transformer.tasks.image_embedder import ImageEmbedder
 from keras_transformer.tasks.image_task import ImageTask
+from keras_transformer.tasks.mask_filler import MaskFiller
+from keras_transformer.tasks.question_answerer import QuestionAnswerer
+from keras_transformer.tasks.text_classifier import TextClassifier
+from keras_transformer.tasks.text_embedder import TextEmbedder
+from keras_transformer.tasks.text_scorer import TextScorer
+from keras_transformer.tasks.token_regressor import TokenRegressor
+from keras_transformer.tasks.token_tagger import TokenTagger
+from keras_transformer.translate.translator import Translator
 
 FACTS = "model.json"  # describes the model and its signatures
 KEYS = "key", "value"  # names of the tensors in an attention's cache
@@ -177,12 +188,20 @@ def predictor(task: Any) -> dict[str, Any]:
     return {"predict": predict.get_concrete_function(**specs)}
 
 
-# The functions of a model, by the class that loads it; all other classes have `predictor`.
-OF_MODELS: dict[str, Callable[[Any], dict[str, Any]]] = {
-    "Translator": encoder_decoder,
-    "Transcriber": encoder_decoder,
-    "CausalLM": decoder_only,
+TASKS: tuple[Any, ...] = (
+    *(ImageClassifier, ImageEmbedder, MaskFiller, QuestionAnswerer, TextClassifier),
+    *(TextEmbedder, TextScorer, TokenRegressor, TokenTagger),
+)
+# Other classes that load a model, with the functions of that model.
+OF_MODELS: dict[str, tuple[Any, Callable[[Any], dict[str, Any]]]] = {
+    "Translator": (Translator, encoder_decoder),
+    "Transcriber": (Transcriber, encoder_decoder),
+    "CausalLM": (CausalLM, decoder_only),
 }
+
+
+def _task(name):
+    return next(kind for kind in TASKS if kind.__name__ == name)
 
 
 def main() -> None:
@@ -190,12 +209,11 @@ def main() -> None:
     task = json.loads(sys.argv[1])
     folder, quantization, loader = Path(task["path"]), task["quantization"], task["loader"]
     try:
-        load = getattr(keras_transformer, loader).load
-        loaded = load(task["folder"], "float32", *task["languages"])
+        kind, trace = OF_MODELS.get(loader) or (_task(loader), None)
+        loaded = kind.load(task["folder"], "float32", *task["languages"])
         model = loaded.model
         if path := task["calibration"]:
             calibrate(loaded, examples(path))
-        trace = OF_MODELS.get(loader)
         signatures = trace(model) if trace else predictor(loaded)
         write(model, folder / "model.tflite", signatures, quantization)
     except ValueError as error:

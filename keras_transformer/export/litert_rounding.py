@@ -8,6 +8,7 @@ from unittest import mock
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from keras_transformer.export.litert_file import levels
 from keras_transformer.layers import basic
@@ -55,18 +56,27 @@ def input_products(
     model: keras.Model, inputs: Iterable[Mapping[str, np.ndarray]]
 ) -> dict[str, np.ndarray]:
     """Return the sum of x^T x over the inputs x of each dense layer, by the path of its kernel."""
-    products: dict[str, Any] = {}
     linear = basic.linear
 
-    def recorded(x: Any, kernel: Any, *others: Any, **options: Any) -> Any:
-        values = keras.ops.convert_to_numpy(x).reshape(-1, x.shape[-1]).astype("float64")
-        products[kernel.path] = products.get(kernel.path, 0) + values.T @ values
-        return linear(x, kernel, *others, **options)
+    @tf.function(autograph=False, reduce_retracing=True)
+    def of_example(example):
+        products: dict[str, Any] = {}
 
-    with mock.patch.object(basic, "linear", recorded):
-        for example in inputs:
+        def recorded(x: Any, kernel: Any, *others: Any, **options: Any) -> Any:
+            rows = tf.reshape(x, [-1, x.shape[-1]])
+            product = tf.matmul(rows, rows, transpose_a=True)
+            products[kernel.path] = products.get(kernel.path, 0) + product
+            return linear(x, kernel, *others, **options)
+
+        with mock.patch.object(basic, "linear", recorded):
             model(example)
-    return products
+        return products
+
+    sums: dict[str, Any] = {}
+    for example in inputs:
+        for path, product in of_example(example).items():
+            sums[path] = sums.get(path, 0) + product.numpy().astype("float64")
+    return sums
 
 
 def rounded(matrix: np.ndarray, products: np.ndarray) -> np.ndarray:
