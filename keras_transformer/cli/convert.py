@@ -102,7 +102,7 @@ OPTIONS = {
     Format.HUGGING_FACE: (),
     Format.CTRANSLATE2: ("quantization",),
     Format.MARIAN: ("quantization",),
-    Format.ONNX: ("source_language", "target_language"),
+    Format.ONNX: ("layout", "source_language", "target_language"),
     Format.LITERT: ("quantization", "calibration", "source_language", "target_language"),
     Format.GGUF: ("quantization",),
 }  # fmt: skip
@@ -156,6 +156,13 @@ def export(
             dir_okay=False,
             help="For LiteRT with int8-weights: a text file of some hundred examples, one a line, "
             "on which rounding should change the results least.",
+        ),
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            help="Layout of ONNX graphs: transformers-js, for Node.js and browsers  [default: with "
+            "a program of Python]"
         ),
     ] = None,
     overwrite: Annotated[

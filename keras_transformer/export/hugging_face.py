@@ -92,24 +92,7 @@ def _write_translator(folder, out):
     config, weights = translator.model.config, weights_of(translator.model)
     if isinstance(config, TransformerConfig):
         config, weights = standard_form(config, weights)
-    tokenizer = translator.tokenizer
-    generation = dict(
-        decoder_start_token_id=config.bos_id,
-        pad_token_id=config.pad_id,
-        eos_token_id=config.eos_id,
-    )
-    search, saved = translator.options({}), without_protection(translator.search)
-    if saved:
-        generation |= _fields_of(search, saved, config.eos_id)
-    else:
-        generation |= dict(forced_eos_token_id=config.eos_id, num_beams=4)
-        generation |= dict(max_length=config.max_length)
-    # In BART, each text begins with <s>.
-    if getattr(tokenizer, "first_id", None) is not None and search.forced_first is None:
-        generation["forced_bos_token_id"] = tokenizer.first_id
-    # Padding and BOS are never generated, as in our own search.
-    if never := sorted({config.pad_id, config.bos_id} - {*config.eos_ids}):
-        generation["bad_words_ids"] = [[i] for i in never]
+    generation, tokenizer = generation_fields(translator), translator.tokenizer
     write_checkpoint(out, config, weights)
     write_tokenizer(out, tokenizer)
     tasks = getattr(tokenizer, "model", {}).get("task_specific_params")
@@ -142,6 +125,34 @@ def _write_embedder(folder, out):
 
 
 _WRITERS = {"causal_lm": _write_language_model, "text_embedding": _write_embedder}
+
+
+def generation_fields(translator: Translator) -> dict[str, Any]:
+    """Return the content of `generation_config.json` that makes `generate()` search like ours.
+
+    Raises:
+        ValueError: If the translator has a search option that `transformers` does not have.
+    """
+    config, tokenizer = translator.model.config, translator.tokenizer
+    generation = dict(
+        decoder_start_token_id=config.bos_id,
+        pad_token_id=config.pad_id,
+        eos_token_id=config.eos_id,
+    )
+    search, saved = translator.options({}), without_protection(translator.search)
+    if saved:
+        generation |= _fields_of(search, saved, config.eos_id)
+    else:
+        generation |= dict(forced_eos_token_id=config.eos_id, num_beams=4)
+        generation |= dict(max_length=config.max_length)
+    # In BART, each text begins with <s>.
+    if getattr(tokenizer, "first_id", None) is not None and search.forced_first is None:
+        generation["forced_bos_token_id"] = tokenizer.first_id
+    # Padding and BOS are never generated, as in our own search.
+    if never := sorted({config.pad_id, config.bos_id} - {*config.eos_ids}):
+        generation["bad_words_ids"] = [[i] for i in never]
+    return generation
+
 
 # Names of our search options, and of the same fields of `generation_config.json`.
 _SAME = {

@@ -6,15 +6,20 @@ import importlib.util
 import os
 from pathlib import Path
 
+from keras_transformer.config import require
 from keras_transformer.export.graph_folder import write_folder
+from keras_transformer.export.transformers_js import transformers_js
 from keras_transformer.system.extras import missing
 from keras_transformer.translate.engines.carried import ONNX
+
+LAYOUT = "transformers-js"
 
 
 def onnx(
     folder: str | os.PathLike,
     out: str | os.PathLike,
     *,
+    layout: str | None = None,
     source_language: str | None = None,
     target_language: str | None = None,
     overwrite: bool = False,
@@ -34,11 +39,15 @@ def onnx(
       take their place, and the token's `position`, an int64 scalar, is an input, too;
     - other files, see `graph_folder.write_folder`.
 
+    The layout "transformers-js" is that of JavaScript's transformers.js, see
+    `transformers_js.transformers_js`.
+
     The export runs PyTorch in a separate process; any backend may be active here.
 
     Args:
         folder: A folder written by `Translator.save`.
         out: The folder to write.
+        layout: "transformers-js", or None: as above.
         source_language, target_language: Languages to translate from and into, see
             `Translator.load`.
         overwrite: Whether to replace `out` if it exists.
@@ -47,12 +56,16 @@ def onnx(
         The path `out`.
 
     Raises:
-        ImportError: If PyTorch, `onnx` or `onnxscript` is missing.
-        ValueError, FileExistsError, RuntimeError: See `write_folder`.
+        ImportError: If PyTorch, `onnx`, `onnxruntime` or `onnxscript` is missing.
+        ValueError, FileExistsError, RuntimeError: If `layout` is unknown; see `write_folder` and
+            `transformers_js`.
     """
-    for name in ("torch", "onnx", "onnxscript"):
+    require(layout in (None, LAYOUT), "layout", layout, f"{LAYOUT!r} or None")
+    for name in ("torch", "onnx", "onnxruntime", "onnxscript"):
         if importlib.util.find_spec(name) is None:
             raise missing("exporting ONNX graphs", "torch", "onnx")
     languages = source_language, target_language
+    if layout == LAYOUT:
+        return transformers_js(folder, out, languages, overwrite=overwrite)
     module = "keras_transformer.export.onnx_graph"
     return write_folder(folder, out, languages, ONNX, module, "torch", overwrite=overwrite)

@@ -114,6 +114,8 @@ def other_kind(path: str | os.PathLike) -> str | None:
         return "a SavedModel; TensorFlow with tensorflow-text or TensorFlow Serving loads it"
     if has("encoder.onnx", "decoder.onnx"):
         return "an ONNX model; ONNX Runtime runs it"
+    if has("onnx/encoder_model.onnx"):
+        return "an ONNX model for transformers.js, which runs it in Node.js and browsers"
     if has("model.bin") and any(path.glob("*vocabulary.*")):
         return f"a CTranslate2 model, which ctranslate2 loads; `{import_command(path)}` converts it"
     if kind := checkpoint_type(path):

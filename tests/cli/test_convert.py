@@ -203,7 +203,9 @@ def test_info_says_in_a_sentence_what_else_a_folder_is(run, failure, translator,
         (tmp_path / name).touch()
     for name in ("model.bin", "config.json", "shared_vocabulary.json"):
         write_json(tmp_path / "ct2" / name, {})
-    write_json(tmp_path / "theirs" / "config.json", {"model_type": "marian"})
+    for name in ("theirs", "js"):
+        write_json(tmp_path / name / "config.json", {"model_type": "marian"})
+    write_json(tmp_path / "js" / "onnx" / "encoder_model.onnx", {})
     for name, said in {
         "run/checkpoints/epoch-0003": "is a checkpoint after epoch 3 (loss 2.5); keras-transformer",
         "run/checkpoints/unfinished": "is a checkpoint after epoch 3 and step 17 (loss 2.5);",
@@ -212,6 +214,7 @@ def test_info_says_in_a_sentence_what_else_a_folder_is(run, failure, translator,
         "": "is a SavedModel; TensorFlow",
         "tf": "is a SavedModel; TensorFlow",
         "onnx": "is an ONNX model",
+        "js": "is an ONNX model for transformers.js",
         "ct2": "is a CTranslate2 model",
         "theirs": "is a Hugging Face checkpoint of type marian; `keras-transformer import",
         "saved_model.pb": "is a file; give the folder of a saved model.",

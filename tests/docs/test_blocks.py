@@ -30,7 +30,7 @@ BLOCK = re.compile(
     re.DOTALL,
 )
 TITLE = re.compile(r' title="(.*)"')
-LANGUAGES = ("bash", "python", "text", "mermaid", "kotlin", "swift")
+LANGUAGES = ("bash", "python", "text", "mermaid", "javascript", "kotlin", "swift")
 REASONS = ("needs a network", "needs data", "takes minutes", "takes hours")
 ELSEWHERE = re.compile(r"(?:slow|it trains): (\S+) runs it")
 

@@ -1,6 +1,7 @@
 """Kinds of saves for the fault tests, each with an old and a new state and a reader."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import sys
@@ -17,6 +18,7 @@ from keras_transformer.corpora.results import Results
 from keras_transformer.corpora.shards import Shard
 from keras_transformer.evaluation.assess import read_metrics, save_metrics
 from keras_transformer.export.graph_folder import write_folder
+from keras_transformer.export.transformers_js import transformers_js
 from keras_transformer.models import enable_lora
 from keras_transformer.saved.adapter_sets import merge
 from keras_transformer.system.files import complete
@@ -154,6 +156,7 @@ def saves(translator, folder):
         return lambda out: merge(folder / name, out / "merged", overwrite=True)
 
     saved_model = export.saved_model
+    javascript = functools.partial(export.onnx, layout="transformers-js")
     return {
         "translator": translators(same, other),
         "translator, same tokenizer": translators(translator, same),
@@ -176,6 +179,7 @@ def saves(translator, folder):
         "export to CTranslate2": exported(export.ctranslate2),
         "export to Hugging Face": exported(export.hugging_face),
         "export to ONNX": exported(exported_elsewhere(export.onnx, write_folder)),
+        "export to transformers.js": exported(exported_elsewhere(javascript, transformers_js)),
         "export to SavedModel": exported(exported_elsewhere(saved_model, saved_model)),
         "merged adapter": Save(
             merged("law"),
@@ -196,6 +200,7 @@ NAMES = (
     "export to CTranslate2",
     "export to Hugging Face",
     "export to ONNX",
+    "export to transformers.js",
     "export to SavedModel",
     "merged adapter",
     "shard of a corpus",
