@@ -7,7 +7,6 @@ import gc
 import importlib
 import json
 import os
-import sys
 import tempfile
 from pathlib import Path
 from unittest import mock
@@ -31,11 +30,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = compiled.name
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
-import keras_transformer  # noqa: F401, it chooses the backend before Keras does
-from keras_transformer.system.startup import WithoutExtras
-
-if WithoutExtras not in map(type, sys.meta_path):  # as in commands: Keras loads in half the time
-    sys.meta_path.insert(0, WithoutExtras())
+from tests import loading  # noqa: F401, it comes before Keras
 
 import keras  # isort: skip
 from keras_transformer.config import TransformerConfig  # isort: skip

@@ -140,7 +140,7 @@ def test_a_backend_that_keras_has_and_we_do_not():
 
 
 PROGRAM = """
-import jax, keras_transformer
+import jax, tests.loading
 from jax import monitoring
 from keras_transformer.backend import keep_compilations
 hits = []

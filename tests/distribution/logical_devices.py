@@ -1,5 +1,7 @@
 """A program: trains tiny models on 2 logical CPUs with TensorFlow, and on one; prints both."""
 
+import tests.loading  # noqa: F401, it comes before Keras  # isort: skip
+
 import json
 import sys
 import tempfile

@@ -10,7 +10,7 @@ import pytest
 from keras_transformer.backend import BACKEND
 
 PROGRAM = """
-import json
+import json, tests.loading
 from benchmarks.collectives import LAYOUTS, measure
 found = {}
 for axis, block in CASES:

@@ -1,5 +1,7 @@
 """A program: one of several processes, which train tiny models together, until one fails."""
 
+import tests.loading  # noqa: F401, it comes before Keras  # isort: skip
+
 import hashlib
 import json
 import sys

@@ -1,5 +1,7 @@
 """A program: trains tiny models on 8 virtual devices, and on one, and prints the differences."""
 
+import tests.loading  # noqa: F401, it comes before Keras  # isort: skip
+
 import json
 import sys
 

@@ -50,7 +50,8 @@ def test_a_saved_translator_translates_the_same(translator, saved, alone):
 def test_another_backend_reads_it_and_translates_the_same(saved, alone, translator, tmp_path):
     """Its logits are the same, too, which the scores are sums of, and what it saves comes back."""
     script = (
-        "import json, sys; from keras_transformer.translate.translator import Translator;"
+        "import json, sys, tests.loading;"
+        "from keras_transformer.translate.translator import Translator;"
         "folder, copy, texts, targets = json.load(sys.stdin);"
         "translator = Translator.load(folder); translator.save(copy);"
         f"found = translator.translate(texts, **{SHORT}), translator.score(texts, targets);"

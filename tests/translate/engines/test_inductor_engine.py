@@ -34,6 +34,7 @@ def cache(tmp_path_factory):
 
 # A process that compiles without trials of products, which take minutes.
 QUICK = """
+import tests.loading
 from unittest import mock
 from keras_transformer.system.child import serve
 from keras_transformer.translate.engines.inductor_compiler import answer
@@ -43,7 +44,7 @@ with mock.patch(trials, side_effect=OSError):
 """
 # One that is killed while it writes a package, and one that compiles nothing.
 KILLED = """
-import os, signal
+import os, signal, tests.loading
 from keras_transformer.backend.torch.packages import Packages
 from keras_transformer.system.child import serve
 from keras_transformer.translate.engines.inductor_compiler import answer
