@@ -22,7 +22,8 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-    " --xla_cpu_use_fusion_emitters=false",  # halves the compilation of single operations
+    " --xla_cpu_use_fusion_emitters=false"  # halves the compilation of single operations
+    " --xla_cpu_parallel_codegen_split_count=1",  # saves a fifth of that of a training step
 )
 # What one test compiles, later ones and their processes load; all workers share the folder.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:

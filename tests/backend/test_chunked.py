@@ -54,7 +54,7 @@ def value_and_gradients(function, query, key, value, upstream):
 
         inputs = [tf.constant(x) for x in (query, key, value)]
 
-        @tf.function
+        @tf.function(autograph=False)
         def run(*inputs):
             with tf.GradientTape() as tape:
                 tape.watch(inputs)

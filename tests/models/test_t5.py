@@ -87,7 +87,7 @@ def test_search_compiled_by_xla_for_any_shape(model):
 
     function = translation_function(Search(2, max_extra_length=4), model)
     ids = tf.TensorSpec([None, None], tf.int32)
-    options = dict(input_signature=[ids, tf.TensorSpec([None], tf.int32)])
+    options = dict(input_signature=[ids, tf.TensorSpec([None], tf.int32)], autograph=False)
     limits = np.array([6, 6], "int32")
     plain = tf.function(function, **options)(SOURCE, limits)[0]
     fast = tf.function(function, jit_compile=True, **options)(SOURCE, limits)[0]
