@@ -119,7 +119,7 @@ def train(
     facts |= {"averaged_checkpoints": averaged}
     save_metrics(output, "training", facts)
     _measure(options, output, corpus, translator)
-    say(f"{checkpoints.epoch} epochs, {facts['seconds']:.0f} s of training; saved to {output}")
+    say(f"epochs: {checkpoints.epoch}, seconds: {facts['seconds']:.0f}; saved to {output}")
 
 
 def _facts(options, translator, checkpoints, batches):
