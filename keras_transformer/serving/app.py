@@ -18,6 +18,7 @@ from keras_transformer.serving import (
     deepl_api,
     deepl_documents,
     libretranslate,
+    live_api,
     monitoring,
     openai_api,
     openai_tasks,
@@ -80,6 +81,7 @@ def create_app(
     metrics = monitoring.Metrics()
     app.state.guard = Guard(settings, metrics)
     app.include_router(libretranslate.router)
+    app.include_router(live_api.router)
     app.include_router(deepl_api.router)
     app.include_router(deepl_documents.router)
     app.include_router(openai_api.router)

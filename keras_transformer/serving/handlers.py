@@ -15,6 +15,7 @@ from keras_transformer.text.glossary import Glossary
 from keras_transformer.text.prompt_tokenizer import PromptTokenizer
 from keras_transformer.text.tokenizer import Texts, checked_texts
 from keras_transformer.text.word_spans import members_of, words
+from keras_transformer.translate import live
 from keras_transformer.translate.engines.exported import GraphEngine, SavedModelEngine, estimate
 from keras_transformer.translate.quality_estimation import QualityEstimator
 from keras_transformer.translate.translator import Translator
@@ -171,6 +172,18 @@ class TranslatorHandler:
         }
         return {name: getattr(maps, name) for name in names} | continues | weights
 
+    def live(self, text: str, written: str, policy: str, k: int | None, is_whole: bool) -> str:
+        """Return the text to append to `written`, see `translate.live.continue_translation`.
+
+        Args:
+            text: The source words of the sentence that have arrived.
+            written: What is written of its translation.
+            policy, k: Name and number of the policy, see `translate.live.policy_named`.
+            is_whole: Whether the sentence ends after these words.
+        """
+        chosen = live.policy_named(policy, k)
+        return live.continue_translation(self.translator, text, written, chosen, is_whole)
+
     def _check_weights(self, source, target):
         """Refuse long sentences, whose weights are too many for a server or a browser."""
         model, tokenizer = self.translator.model, self.translator.tokenizer
@@ -232,6 +245,14 @@ class ExportedHandler:
         """Return all translations that the search finds, with their scores, best first."""
         nbest_lists = self._exported.nbest(texts, self._exported.options(self._given, TRANSLATE))
         return [[(x.text, x.score) for x in hypotheses] for hypotheses in nbest_lists]
+
+    def live(self, *arguments: Any) -> str:
+        """Refuse to translate live: exported translators accept no prefixes.
+
+        Raises:
+            ValueError: Always.
+        """
+        raise ValueError("live translation needs a saved translator, not an exported one")
 
     def score(self, pairs: Sequence[tuple[str, str]], tokens_per_batch: int = 4096) -> list[float]:
         """Return log p(target | source) of each pair.
@@ -312,3 +333,7 @@ class ReplicaHandler:
     def attention(self, text: str, translation: str) -> dict[str, Any]:
         """Return tokens and attention weights, as the handler in the replica does."""
         return self._ask("attention", text, translation)
+
+    def live(self, *arguments: Any) -> str:
+        """Return the text to append to a translation, as the handler in the replica does."""
+        return self._ask("live", *arguments)

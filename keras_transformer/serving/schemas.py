@@ -93,6 +93,26 @@ class TranslateRequest(_Model):
     api_key: ApiKey = None
 
 
+class LiveRequest(_Model):
+    """A text that is still being written, and what is written of its translation."""
+
+    q: Text = Field(
+        description="The text so far, in whole words; from its last sentence on if there are more.",
+        examples=["I know that my brother was"],
+    )
+    source: Language = Field(description="Language of the text.")
+    target: Language = Field(description="Language to translate into.")
+    written: Text = Field(
+        "", description="What is written of the translation of the first sentence in q."
+    )
+    policy: Literal["wait-k", "align-att"] = "wait-k"
+    k: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        None, description="Number of the policy; null: 3 for wait-k, 4 for align-att."
+    )
+    final: bool = Field(False, description="Whether the last sentence ends after q.")
+    api_key: ApiKey = None
+
+
 class Detection(_Model):
     """A language and its confidence in percent."""
 

@@ -46,12 +46,14 @@ def test_replicas_are_asked_for_what_a_translator_does(translators):
     assert handler.align([("one", "eins")]) == "found"
     assert handler.estimate([("one", "eins")]) == "found"
     assert handler.attention("one", "eins") == "found"
+    assert handler.live("one", "", "wait-k", None, True) == "found"
     assert asked == [
         ("search", ["one"], 2, 9),
         ("search", ["one"], 2, 9, (("one", ("eins",)),), None),
         ("align", [("one", "eins")]),
         ("estimate", [("one", "eins")]),
         ("attention", "one", "eins"),
+        ("live", "one", "", "wait-k", None, True),
     ]
 
 

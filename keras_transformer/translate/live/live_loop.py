@@ -10,7 +10,7 @@ from keras_transformer.config import require
 from keras_transformer.search import LIVE, Search, spelled_out
 from keras_transformer.text.arriving_text import sentence_parts
 from keras_transformer.text.tokenizer import checked_texts
-from keras_transformer.text.word_spans import join_words
+from keras_transformer.text.word_spans import join_words, split_words
 from keras_transformer.translate.live.drafts import check_policy, draft
 from keras_transformer.translate.live.policies import Draft, Policy, WaitK
 from keras_transformer.translate.translator import Translator
@@ -65,10 +65,47 @@ def translate_live(
     """
     require(not isinstance(chunks, str | bytes), "chunks", chunks, "an iterable of texts")
     policy = WaitK() if policy is None else policy
+    return _commits(translator, chunks, policy, _search(translator, policy, options))
+
+
+@spelled_out(Search, LIVE, beam_size=1)
+def continue_translation(
+    translator: Translator,
+    source: str,
+    written: str,
+    policy: Policy,
+    is_whole: bool = False,
+    **options: Any,
+) -> str:
+    """Return the text that may be appended to what is written of a sentence's translation.
+
+    This is one step of `translate_live`, for callers that keep the state themselves.
+
+    Args:
+        translator, options: See `translate_live`.
+        source: The whole words of the sentence that have arrived.
+        written: What is written of its translation.
+        policy: `WaitK` or `AlignAtt`, which look at one draft only.
+        is_whole: Whether the sentence ends after these words.
+
+    Raises:
+        ValueError: If the policy needs more drafts or another translator.
+    """
+    search = _search(translator, policy, options)
+    require(policy.num_drafts == 1, "policy", policy, "WaitK or AlignAtt")
+    sentence = _Sentence(translator, policy, search)
+    sentence.source, sentence.written = split_words(source), split_words(written)
+    if not sentence.source:
+        return ""
+    return (sentence.rest() if is_whole else sentence.more())[0]
+
+
+def _search(translator, policy, options):
+    """Return the options of the search, after a check of the policy."""
     require(isinstance(policy, Policy), "policy", policy, "a Policy, such as WaitK(3)")
     check_policy(translator, policy)
     search = translator.options({"beam_size": 1, **options}, LIVE, num_hypotheses=1)
-    return _commits(translator, chunks, policy, replace(search, protect=False))
+    return replace(search, protect=False)
 
 
 def _commits(translator, chunks, policy, search):

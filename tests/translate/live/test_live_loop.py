@@ -10,6 +10,7 @@ from keras_transformer.translate.live import (
     AlignAtt,
     LocalAgreement,
     WaitK,
+    continue_translation,
     policy_named,
     translate_live,
 )
@@ -114,6 +115,19 @@ def test_ctranslate2_writes_the_same(translator, tmp_path):
     for policy in (WaitK(1), AlignAtt(1), LocalAgreement()):
         expected = texts_of(translate_live(translator, TEXTS[2].split(), policy, **SHORT))
         assert texts_of(translate_live(other, TEXTS[2].split(), policy, **SHORT)) == expected
+
+
+@pytest.mark.once("text: no tensor is read")
+def test_a_step_for_callers_with_their_own_state(translator):
+    scripted = Scripted(translator, ["Ich denke.", "Ich denke, ja", "Ich denke, ja."])
+    policy = WaitK(1)
+    assert continue_translation(scripted, "one", "", policy) == "Ich"
+    assert continue_translation(scripted, "one", "Ich", policy) == ""
+    assert continue_translation(scripted, "one two six", "Ich denke", policy) == ", ja"
+    assert continue_translation(scripted, "one two", "Ich denke, ja", policy, True) == "."
+    assert continue_translation(scripted, " ", "", policy, True) == ""
+    with pytest.raises(ValueError, match="policy must be WaitK or AlignAtt, got LocalAgreement"):
+        continue_translation(scripted, "one", "", LocalAgreement())
 
 
 @pytest.mark.once("errors before any computation")
