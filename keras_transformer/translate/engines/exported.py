@@ -14,6 +14,7 @@ from keras_transformer.running.inputs import Request, same_number
 from keras_transformer.search import Search
 from keras_transformer.system.extras import missing
 from keras_transformer.system.git_lfs import refuse_pointer
+from keras_transformer.system.processor import num_threads
 from keras_transformer.text.tokenizer import checked_texts
 from keras_transformer.translate.engines.carried import (
     LITERT,
@@ -251,7 +252,7 @@ class GraphEngine(ExportedEngine):
         for path in [*(folder / x for x in self.files), *folder.glob("*.spm")]:
             refuse_pointer(path)
         try:
-            self._translator = GraphTranslator(folder)
+            self._translator = GraphTranslator(folder, num_threads())
         except ImportError as error:
             raise missing(f"{folder} holds {self.carried.kind}: running it", self.extra) from error
 
