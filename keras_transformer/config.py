@@ -100,26 +100,25 @@ class Config:
         values, names = self.to_dict(), {"num_heads": "num_decoder_heads", "d_ff": "decoder_d_ff"}
         return {name: values[decoder_name] or values[name] for name, decoder_name in names.items()}
 
-    def _check_layers(self, name: str) -> None:
-        """Check indices of blocks, and make them a sorted tuple."""
-        count = self.to_dict()["num_layers"]
-        value = getattr(self, name)
+    def _check_layers(self, name: str, number: str = "num_layers") -> None:
+        """Check indices of blocks below the field `number`, and make them a sorted tuple."""
+        count, value = getattr(self, number), getattr(self, name)
         is_list = isinstance(value, list | tuple)
         are_indices = is_list and all(type(i) is int and 0 <= i < count for i in value)
-        require(are_indices, name, value, f"indices of blocks below num_layers={count}")
+        require(are_indices, name, value, f"indices of blocks below {number}={count}")
         object.__setattr__(self, name, tuple(sorted({*value})))
 
-    def _check_window_layers(self) -> None:
+    def _check_window_layers(self, window: str = "window", number: str = "num_layers") -> None:
         """Check `window_layers`; make it None if all blocks have the window."""
-        values = self.to_dict()
-        if values["window_layers"] is None:
+        name = f"{window}_layers"
+        if getattr(self, name) is None:
             return
-        require(values["window"] is not None, "window", None, "given with window_layers")
-        self._check_layers("window_layers")
-        layers = self.to_dict()["window_layers"]
-        require(len(layers) > 0, "window_layers", layers, "one or more blocks, or None")
-        if len(layers) == values["num_layers"]:
-            object.__setattr__(self, "window_layers", None)
+        require(getattr(self, window) is not None, window, None, f"given with {name}")
+        self._check_layers(name, number)
+        layers = getattr(self, name)
+        require(len(layers) > 0, name, layers, "one or more blocks, or None")
+        if len(layers) == getattr(self, number):
+            object.__setattr__(self, name, None)
 
     def has_window(self, layer: int) -> bool:
         """Return whether `window_layers` names a block; if it is None, it names all blocks."""

@@ -113,7 +113,7 @@ def load_pretrained(
     The object depends on the family of the model. `save(folder)` saves it, except an ensemble.
 
     - `Translator`: Marian (the 1,400 models of OPUS-MT), Pegasus with a Marian tokenizer, M2M-100,
-      NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400.
+      NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5, MADLAD-400 and T5Gemma.
     - `CausalLM`: GPT-2, LLaMA and its relatives (Mistral, Mixtral, Qwen, Phi, OLMo 2, ...), Gemma.
     - `Transcriber`: Whisper.
     - `ImageClassifier`: ViT, DeiT and DINOv2; without a classifier, `ImageEmbedder`.

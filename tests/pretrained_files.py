@@ -115,6 +115,15 @@ def tokenizer_files(kind, folder, texts, vocab_size=120):
         (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BartTokenizer"}')
         ids = dict(pad_token_id=1, eos_token_id=2, decoder_start_token_id=2)
         return dict(model_type="bart", vocab_size=pieces.get_vocab_size() + 3, **ids)
+    if kind == "t5gemma":
+        content = llama_tokenizer(texts, "gemma").content
+        (folder / "tokenizer.json").write_bytes(content)
+        named = {f"{x}_token": y for x, y in dict(bos="<s>", eos="</s>", unk="<unk>").items()}
+        options = dict(tokenizer_class="GemmaTokenizer", pad_token="<unk>", **named)
+        (folder / "tokenizer_config.json").write_text(json.dumps(options))
+        ids = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
+        size = len(json.loads(content)["model"]["vocab"])
+        return dict(model_type=kind, decoder=dict(vocab_size=size + 5, **ids))
     learning, name, options = LAYOUTS[kind]
     model = _learn(texts, vocab_size, **learning)
     (folder / name).write_bytes(model)
@@ -179,6 +188,14 @@ def pretrained_folder(kind, folder, texts, targets=None, layers=2):
                if kind == "madlad" else {}),
         )  # fmt: skip
         model = getattr(transformers, f"{prefix}ForConditionalGeneration")(config)
+    elif kind == "t5gemma":
+        stack = found["decoder"] | dict(
+            hidden_size=16, intermediate_size=32, num_hidden_layers=layers, head_dim=8,
+            num_attention_heads=2, num_key_value_heads=1, sliding_window=4, initializer_range=0.5,
+            final_logit_softcapping=5.0,
+        )  # fmt: skip
+        config = transformers.T5GemmaConfig(encoder=dict(stack), decoder=dict(stack))
+        model = transformers.T5GemmaForConditionalGeneration(config)
     elif kind == "bart":
         config = transformers.BartConfig(**found, **sizes)
         model = transformers.BartForConditionalGeneration(config)

@@ -156,6 +156,35 @@ def test_mbart25(pretrained_folder, tmp_path):
     assert again.translate(ENGLISH, max_extra_length=10, **options) == found
 
 
+@pytest.mark.once("tests/hub searches a T5Gemma under each")
+def test_t5gemma(pretrained_folder, tmp_path):
+    """Only its source begins with <bos>; greedy, beams and scores are those of `transformers`."""
+    model = pretrained_folder("t5gemma", tmp_path, [*ENGLISH, *GERMAN] * 20)
+    translator = load_pretrained(tmp_path)
+    texts, tokenizer = [*ENGLISH, "½ 犬 </s>"], transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert translator.tokenizer.encode_source(texts[:-1]) == tokenizer(texts[:-1])["input_ids"]
+    for beam_size in (1, 4):
+        options = dict(beam_size=beam_size, length_penalty=1.0, scoring="transformers")
+        found = translator.translate([*texts, ""], max_extra_length=10, **options)
+        assert found == [*generated(model, translator.tokenizer, texts, beam_size), ""]
+        assert len(set(found)) > 2
+    scores = []
+    for source, target in zip(ENGLISH, GERMAN, strict=True):
+        (source_ids,), (labels,) = (
+            translator.tokenizer.encode_source([source]),
+            translator.tokenizer.encode_target([target]),
+        )
+        first = torch.tensor([[1, *labels[:-1]]])
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([source_ids]), decoder_input_ids=first).logits
+        likelihoods = logits.log_softmax(-1)[0].gather(1, torch.tensor(labels)[:, None])
+        scores.append(float(likelihoods.sum()))
+    assert translator.score(ENGLISH, GERMAN) == pytest.approx(scores, abs=1e-3)
+    translator.save(tmp_path / "saved")
+    again = Translator.load(tmp_path / "saved")
+    assert again.translate([*texts, ""], max_extra_length=10, **options) == found
+
+
 @pytest.mark.once("tests/hub searches a BART under each")
 def test_texts_without_a_language(pretrained_folder, tmp_path):
     """BART: `transformers` counts the first token of the decoder as well."""

@@ -14,6 +14,8 @@ from keras_transformer.models import (
     LLaMA,
     LLaMAConfig,
     T5Config,
+    T5Gemma,
+    T5GemmaConfig,
     Transformer,
 )
 
@@ -21,7 +23,7 @@ from keras_transformer.models import (
 def tiny(family, num_layers=1, dropout=0.0, dtype=None, **fields):
     """A model with random weights and 24 pieces; `fields` are further fields of its config."""
     sizes = dict(d_model=16, d_ff=32, num_heads=4, dropout=dropout) | fields
-    if family in ("transformer", "t5"):
+    if family in ("transformer", "t5", "t5gemma"):
         sizes |= dict(num_encoder_layers=num_layers, num_decoder_layers=num_layers)
     else:
         sizes |= dict(num_layers=num_layers)
@@ -29,6 +31,8 @@ def tiny(family, num_layers=1, dropout=0.0, dtype=None, **fields):
         return Transformer(TransformerConfig(24, 24, **sizes), dtype=dtype)
     if family == "t5":
         return T5(T5Config(24, head_dim=4, **sizes), dtype=dtype)
+    if family == "t5gemma":
+        return T5Gemma(T5GemmaConfig(24, num_kv_heads=2, head_dim=4, **sizes), dtype=dtype)
     if family == "gemma":
         return Gemma(GemmaConfig(24, num_kv_heads=2, head_dim=4, **sizes), dtype=dtype)
     if family == "llama":
@@ -43,6 +47,6 @@ def tiny(family, num_layers=1, dropout=0.0, dtype=None, **fields):
 
 def inputs_of(family, ids, labels):
     """The inputs of a family for these labels."""
-    if family in ("transformer", "t5"):
+    if family in ("transformer", "t5", "t5gemma"):
         return {"source_ids": ids, "target_ids": np.roll(labels, 1, axis=1)}
     return {"token_ids": ids}

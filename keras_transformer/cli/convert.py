@@ -48,8 +48,8 @@ def import_(
 ) -> None:
     """Import a pretrained model of Hugging Face, CTranslate2, Marian or llama.cpp.
 
-    Marian (OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5 and MADLAD-400
-    become translators, to run, train further or export. GPT-2, LLaMA and its relatives
+    Marian (OPUS-MT), M2M-100, NLLB-200, mBART, BART, T5, T5 v1.1, mT5, UMT5, MADLAD-400 and
+    T5Gemma become translators, to run, train further or export. GPT-2, LLaMA and its relatives
     (Mistral, Mixtral, Qwen, Phi, OLMo 2, ...) and Gemma load in `generate`, Whisper in
     `transcribe`, ViT, DeiT and DINOv2 in `see`. BERT and its variants (RoBERTa, MPNet, ...),
     DeBERTa and ESM-2 are starting points for fine-tuning; `info` names the command that runs a

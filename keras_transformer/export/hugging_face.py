@@ -146,7 +146,7 @@ def generation_fields(translator: Translator) -> dict[str, Any]:
         generation |= dict(forced_eos_token_id=config.eos_id, num_beams=4)
         generation |= dict(max_length=config.max_length)
     # In BART, each text begins with <s>.
-    if getattr(tokenizer, "first_id", None) is not None and search.forced_first is None:
+    if getattr(tokenizer, "style", None) == "plain" and search.forced_first is None:
         generation["forced_bos_token_id"] = tokenizer.first_id
     # Padding and BOS are never generated, as in our own search.
     if never := sorted({config.pad_id, config.bos_id} - {*config.eos_ids}):

@@ -74,7 +74,11 @@ def encoder_decoder(model: EncoderDecoder) -> dict[str, Any]:
 
     Args:
         model: The model, on the TensorFlow backend.
+
+    Raises:
+        ValueError: If a decoder block has a window.
     """
+    model.require_whole_caches()
     config, source_name = model.config, model.source_name
     layers, first_ids = config.num_decoder_layers, tf.fill([1, 1], config.bos_id)
     if source_name == "features":

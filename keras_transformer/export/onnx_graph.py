@@ -149,6 +149,7 @@ def main() -> None:
     task = json.loads(sys.argv[1])
     try:
         translator = Translator.load(task["folder"], "float32")
+        translator.model.require_whole_caches()
     except ValueError as error:
         print(error)
         sys.exit(INVALID)

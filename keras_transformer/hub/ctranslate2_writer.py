@@ -35,7 +35,8 @@ def write_model(
 
     Raises:
         ImportError: If the package `ctranslate2` is missing.
-        ValueError: If the model has several EOS tokens, or a decoder without self-attention.
+        ValueError: If the model is of another family, has several EOS tokens, or a decoder
+            without self-attention.
     """
     spec = specification(
         model.config,
@@ -68,6 +69,9 @@ def specification(
         ImportError: If the package `ctranslate2` is missing.
         ValueError: If the model has several EOS tokens, or a decoder without self-attention.
     """
+    kinds = T5Config, TransformerConfig
+    accepted = f"one of {[kind.__name__ for kind in kinds]} for CTranslate2"
+    require(isinstance(config, kinds), "config", type(config).__name__, accepted)
     accepted = "one id for CTranslate2, whose models have one eos_token"
     require(len(config.eos_ids) == 1, "eos_id", config.eos_id, accepted)
     recurrence = getattr(config, "decoder_recurrence", None)  # T5 has none

@@ -25,6 +25,7 @@ from keras_transformer.models.remat import enable_remat
 from keras_transformer.models.reward import RewardConfig, RewardModel
 from keras_transformer.models.speech_to_text import Speech, SpeechConfig
 from keras_transformer.models.t5 import T5, T5Encoder, T5EncoderConfig
+from keras_transformer.models.t5gemma import T5Gemma, T5GemmaConfig
 from keras_transformer.models.text_to_speech import TextToSpeech, TextToSpeechConfig
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.models.transformer_classifier import (
@@ -63,6 +64,8 @@ __all__ = [
     "T5Config",
     "T5Encoder",
     "T5EncoderConfig",
+    "T5Gemma",
+    "T5GemmaConfig",
     "TextToSpeech",
     "TextToSpeechConfig",
     "Transformer",

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from keras_transformer.backend import at, gather, last_positions, minimum, new_cache, quick
+from keras_transformer.backend import (
+    at,
+    gather,
+    last_positions,
+    mask_bias,
+    minimum,
+    new_cache,
+    quick,
+)
 
 
 def with_room(
@@ -51,3 +59,35 @@ def following(caches: Sequence[dict[str, Any]], ancestors_BKM: Any, index: Any) 
             part = {"state": gather(state, quick.reshape(slots_BK, shape), axis=1)}
         results.append({**cache, "self": part})
     return results
+
+
+def beam_mask(ancestors_BKM: Any, index: Any, window: int | None, dtype: str) -> Any:
+    """Return the bias (B, 1, K, S) for the places of a cache that each beam sees in a step.
+
+    Args:
+        ancestors_BKM: The slot that each beam sees at each position.
+        index: Position of the step.
+        window: The block's window, whose cache is a ring; None: no window.
+        dtype: Dtype of the bias.
+    """
+    beam_size = ancestors_BKM.shape[1]
+    slots_K = quick.arange(beam_size, dtype="int32")
+    seen_BKM = in_cache_order(ancestors_BKM, index, -1, window)
+    mask_BKMK = quick.expand_dims(seen_BKM, -1) == slots_K
+    places = quick.shape(seen_BKM)[2] * beam_size
+    return mask_bias(quick.reshape(mask_BKMK, (-1, 1, beam_size, places)), dtype)
+
+
+def in_cache_order(x: Any, index: Any, nothing: Any, window: int | None) -> Any:
+    """Return x (..., M), a value for each position, in the order of positions in a cache.
+
+    With a window the cache is a ring, with the last `window` positions. Positions that are not yet
+    in the cache get the value `nothing`.
+    """
+    size = quick.shape(x)[-1]
+    if window is None:
+        return quick.where(quick.arange(size, dtype="int32") <= index, x, nothing)
+    size = minimum(size, window)
+    positions = index - (index - quick.arange(size, dtype="int32")) % size
+    last = quick.take(x, quick.maximum(positions, 0), axis=-1)
+    return quick.where(positions >= 0, last, nothing)

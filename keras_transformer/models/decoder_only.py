@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.backend import BACKEND, mask_bias, minimum, quick
+from keras_transformer.backend import BACKEND, mask_bias, quick
 from keras_transformer.config import require
 from keras_transformer.layers import (
     Decoder,
@@ -22,7 +22,7 @@ from keras_transformer.layers.basic import Dense, SoftCap
 from keras_transformer.layers.layer import direct_calls
 from keras_transformer.layers.token_table import TokenTable
 from keras_transformer.models import uncached
-from keras_transformer.models.caches import following, with_room
+from keras_transformer.models.caches import beam_mask, following, in_cache_order, with_room
 from keras_transformer.models.training_step import VocabularyModel
 
 
@@ -245,33 +245,12 @@ class DecoderOnly(VocabularyModel):
 
         def of_window(window):
             if ancestors_BKM is None:
-                mask = _in_cache_order(is_token_BM, index, False, window)
+                mask = in_cache_order(is_token_BM, index, False, window)
                 return mask_bias(quick.expand_dims(mask, (1, 2)), self.compute_dtype)
-            beam_size = ancestors_BKM.shape[1]
-            slots_K = quick.arange(beam_size, dtype="int32")
-            seen_BKM = _in_cache_order(ancestors_BKM, index, -1, window)
-            mask_BKMK = quick.expand_dims(seen_BKM, -1) == slots_K
-            places = quick.shape(seen_BKM)[2] * beam_size
-            mask_B1KS = quick.reshape(mask_BKMK, (-1, 1, beam_size, places))
-            return mask_bias(mask_B1KS, self.compute_dtype)
+            return beam_mask(ancestors_BKM, index, window, self.compute_dtype)
 
         masks = {window: of_window(window) for window in set(self._windows)}
         return [masks[window] for window in self._windows]
-
-
-def _in_cache_order(x, index, nothing, window):
-    """Return x (..., M), a value for each position, in the order of positions in a cache.
-
-    With a window the cache is a ring, with the last `window` positions. Positions that are not yet
-    in the cache get the value `nothing`.
-    """
-    size = quick.shape(x)[-1]
-    if window is None:
-        return quick.where(quick.arange(size, dtype="int32") <= index, x, nothing)
-    size = minimum(size, window)
-    positions = index - (index - quick.arange(size, dtype="int32")) % size
-    last = quick.take(x, quick.maximum(positions, 0), axis=-1)
-    return quick.where(positions >= 0, last, nothing)
 
 
 def _hidden(embedding, decoder, inputs):

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from keras_transformer.backend import caches_grow, gather, mask_bias, minimum, quick
+from keras_transformer.config import require
 from keras_transformer.layers import (
     Decoder,
     Encoder,
@@ -17,8 +18,9 @@ from keras_transformer.layers import (
     segment_mask,
     segment_positions,
 )
+from keras_transformer.layers.basic import SoftCap
 from keras_transformer.layers.layer import direct_calls
-from keras_transformer.models.caches import following, with_room
+from keras_transformer.models.caches import beam_mask, following, with_room
 from keras_transformer.models.training_step import VocabularyModel
 
 NO_LOGIT = -1e9  # logit of the padding in a row's list of allowed ids
@@ -38,6 +40,7 @@ class Parts:
         output_layer: Layer that makes the logits, a `TokenTable` or a `Dense`.
         output_bias: Layer that adds to the logits, or None.
         output_scale: Layer that scales the decoder's output before the projection, or None.
+        logit_cap: A `SoftCap` that limits the logits, or None.
     """
 
     pad_id: int
@@ -48,6 +51,7 @@ class Parts:
     output_layer: keras.layers.Layer
     output_bias: keras.layers.Layer | None = None
     output_scale: keras.layers.Layer | None = None
+    logit_cap: SoftCap | None = None
     is_tied: bool = field(init=False)
 
     def __post_init__(self):
@@ -87,7 +91,11 @@ class Parts:
     def project(self, x: Any) -> Any:
         """Return the logits (..., V) of hidden states (..., D)."""
         logits = self.target_embedding(x, reverse=True) if self.is_tied else self.output_layer(x)
-        return self.output_bias(logits) if self.output_bias else logits
+        return self.capped(self.output_bias(logits) if self.output_bias else logits)
+
+    def capped(self, logits: Any) -> Any:
+        """Return the logits, limited by `logit_cap` if there is one."""
+        return self.logit_cap(logits) if self.logit_cap else logits
 
 
 class EncoderDecoder(VocabularyModel):
@@ -141,6 +149,8 @@ class EncoderDecoder(VocabularyModel):
         self.decoder = parts.decoder
         self.output_layer = parts.output_layer
         self.output_bias = parts.output_bias
+        self.logit_cap = parts.logit_cap and parts.logit_cap.cap
+        self._windows = tuple(block.options.window for block in parts.decoder.blocks)
         self._policy = policy
         self._parts = parts
 
@@ -164,6 +174,11 @@ class EncoderDecoder(VocabularyModel):
         }
         # `VocabularyModel.hidden` runs `compute_hidden` as a layer's call: that sets `training`.
         return self._parts.project(self.hidden(tensors, training=training))
+
+    def require_whole_caches(self) -> None:
+        """Raise ValueError if a decoder block has a window: exported graphs have no such caches."""
+        window = next(filter(None, self._windows), None)
+        require(window is None, "window", window, "None for a graph of a decoder step")
 
     def target_length(self, source_length: Any) -> Any:
         """Return the length that a search extends by `max_extra_length`: the source's."""
@@ -212,8 +227,8 @@ class EncoderDecoder(VocabularyModel):
         x, caches = self.decoder(
             self.target_embedding(first_ids), memory=memory, cross_attention_mask=mask
         )
-        for cache in caches:
-            cache["self"] = with_room(cache["self"], length, beam_size)
+        for cache, window in zip(caches, self._windows, strict=True):
+            cache["self"] = with_room(cache["self"], length, beam_size, window)
         state = {"caches": caches}
         if mask is not None:  # converted to a bias once, not in each layer and step
             state["source_mask"] = mask_bias(mask, x.dtype)
@@ -245,6 +260,7 @@ class EncoderDecoder(VocabularyModel):
         if (output := state.get("output")) is None:
             return self._parts.project(x)
         logits = quick.cast(quick.matmul(x, output["table_BDA"]), "float32")
+        logits = self._parts.capped(logits)
         return logits + quick.expand_dims(output["bias_BA"], 1)
 
     def step(
@@ -280,22 +296,29 @@ class EncoderDecoder(VocabularyModel):
             position = minimum(index, self.config.max_length - 1)
         # All beams are at one position: the embedding gets each as a row.
         x = self.target_embedding(quick.reshape(token_ids_BK, (-1, 1)), index=position)
-        mask = None
-        if ancestors_BKM is not None and not self.decoder.recurrence:
-            seen_BKM = ancestors_BKM[:, :, : index + 1] if caches_grow() else ancestors_BKM
-            slots_K = quick.arange(beam_size, dtype="int32")
-            mask_BKMK = quick.expand_dims(seen_BKM, -1) == slots_K
-            places = quick.shape(seen_BKM)[2] * beam_size
-            mask = mask_bias(quick.reshape(mask_BKMK, (-1, 1, beam_size, places)), x.dtype)
         x, caches = self.decoder(
             quick.reshape(x, (-1, beam_size, self.config.d_model)),
-            attention_mask=mask,
+            attention_mask=self._step_mask(ancestors_BKM, index, x.dtype),
             cross_attention_mask=state.get("source_mask"),
             cache=following(state["caches"], ancestors_BKM, index),
             index=index,
             beam_size=beam_size,
         )
         return self._logits(x, state), {**state, "caches": caches}
+
+    def _step_mask(self, ancestors_BKM, index, dtype):
+        """Return the mask over the caches in a step, or a list with one for each block."""
+        if ancestors_BKM is None or self.decoder.recurrence:
+            return None
+        if any(self._windows):
+            kinds = {x: beam_mask(ancestors_BKM, index, x, dtype) for x in set(self._windows)}
+            return [kinds[window] for window in self._windows]
+        beam_size = ancestors_BKM.shape[1]
+        seen_BKM = ancestors_BKM[:, :, : index + 1] if caches_grow() else ancestors_BKM
+        slots_K = quick.arange(beam_size, dtype="int32")
+        mask_BKMK = quick.expand_dims(seen_BKM, -1) == slots_K
+        places = quick.shape(seen_BKM)[2] * beam_size
+        return mask_bias(quick.reshape(mask_BKMK, (-1, 1, beam_size, places)), dtype)
 
 
 def _segments(inputs):

@@ -50,6 +50,7 @@ SERIALIZABLE = {  # by module: its classes with `keras.saving.register_keras_ser
     "models.reward": ("RewardModel",),
     "models.speech_to_text": ("Speech",),
     "models.t5": ("T5", "T5Encoder"),
+    "models.t5gemma": ("T5Gemma",),
     "models.task_heads": ("Transform",),
     "models.text_to_speech": ("TextToSpeech",),
     "models.transformer": ("Transformer",),

@@ -40,7 +40,7 @@ FACTS = (
     "tokenizer_class",
 )  # fmt: skip
 T5_KINDS = ("mt5", "t5", "umt5")
-KINDS = ("bart", "m2m_100", "marian", "mbart", "mt5", "pegasus", "t5", "umt5")
+KINDS = ("bart", "m2m_100", "marian", "mbart", "mt5", "pegasus", "t5", "t5gemma", "umt5")
 
 
 def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Tokenizer:
@@ -48,8 +48,8 @@ def read_tokenizer(folder: str | os.PathLike, config: Mapping[str, Any]) -> Toke
 
     Args:
         folder: Folder with a SentencePiece model, or a `tokenizer.json`, which is read only if
-            there is no SentencePiece model. M2M-100 also needs `vocab.json`. For BART, see
-            `TextTokenizer.read`; for Marian, `MarianTokenizer.read`.
+            there is no SentencePiece model. M2M-100 also needs `vocab.json`. For BART and T5Gemma,
+            see `TextTokenizer.read`; for Marian, `MarianTokenizer.read`.
         config: Content of the model's `config.json`: its kind, its vocabulary size and, for some
             kinds, its special ids.
 
@@ -68,6 +68,8 @@ def _read(folder, config, kind):
     if kind == "bart":
         options = options_of(folder)
         return _fast(FastPieces(TextTokenizer.read(folder, kind).content), folder, config, options)
+    if kind == "t5gemma":
+        return _t5gemma(folder, config)
     if kind == "pegasus" and not (folder / "source.spm").is_file():
         raise ValueError(
             f"{folder} has no source.spm: Pegasus is read with a Marian tokenizer only"
@@ -173,6 +175,38 @@ def _t5(folder, content, model_pieces, config, options):
         **_task_options(config, pieces),
         **_origin(folder, config),
     )
+
+
+def _t5gemma(folder, config):
+    """Make the tokenizer of a T5Gemma, in which only a source begins with <bos>."""
+    # The sizes and special tokens of the decoder are those of the model.
+    config = {"bos_token_id": 2, **dict(config.get("decoder") or {}), **_present(config)}
+    size = (config.get("decoder") or config)["vocab_size"]
+    config |= {"vocab_size": size, START: _id(config, START, config["bos_token_id"])}
+    texts = TextTokenizer.read(folder, "t5gemma")
+    pieces = FastPieces(texts.content)
+    check_size(len(pieces.pieces), folder, config)
+    content_size = len(pieces.pieces)
+    pieces.pieces += [f"<unused_{i}>" for i in range(content_size, size)]
+    (framed,), (plain,) = texts.encode(["a"]), texts.encode(["a"], framed=False)
+    is_plain = framed[-len(plain) :] == plain and len(framed) <= len(plain) + 1
+    accepted = "at most one token before the text"
+    require(is_plain, f"the tokens that {folder / FAST} adds to a text", framed, accepted)
+    return MultilingualTokenizer(
+        pieces,
+        style="begun",
+        pad_id=_id(config, "pad_token_id", 0),
+        unk_id=pieces.ids.get("<unk>", 3),
+        bos_id=_id(config, START, 2),
+        eos_id=_id(config, "eos_token_id", 1),
+        content_size=content_size,
+        first_id=framed[0] if len(framed) > len(plain) else None,
+        **_origin(folder, config),
+    )
+
+
+def _present(config):
+    return {name: value for name, value in config.items() if value is not None}
 
 
 def _task_options(config, pieces):

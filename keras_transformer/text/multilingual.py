@@ -1,4 +1,4 @@
-"""Tokenizers of pretrained encoder-decoders, such as M2M-100, SMaLL-100, NLLB, mBART, T5, BART."""
+"""Tokenizers of pretrained encoder-decoders, such as M2M-100, NLLB, mBART, T5, BART, T5Gemma."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from keras_transformer.text.pieces import FastPieces, SentencePieces, cleaned
 from keras_transformer.text.tokenizer import Frame, Tokenizer
 
-STYLES = ("prefix", "suffix", "source", "start", "task", "plain")
+STYLES = ("prefix", "suffix", "source", "start", "task", "plain", "begun")
 ORIGINALS = "hugging_face"  # folder of the files that a tokenizer was read from
 
 
@@ -28,7 +28,8 @@ class MultilingualTokenizer(Tokenizer):
     - "start": source `X </s> S`, target `X </s>`; T is `bos_id`, so there is one target language;
     - "source": source `T X </s>`, target `X </s>`;
     - "task": source `X </s>` after a text that names the task, target `X </s>`;
-    - "plain": `<s> X </s>` on both sides, without a language.
+    - "plain": `<s> X </s>` on both sides, without a language;
+    - "begun": source `<s> X`, target `X </s>`, without a language.
 
     Args:
         pieces: The vocabulary, with the method that splits texts into its pieces.
@@ -36,9 +37,9 @@ class MultilingualTokenizer(Tokenizer):
         pad_id, unk_id, bos_id, eos_id: Special ids; the decoder's input begins with `bos_id`.
         content_size: First id of the special and unused ids at the end of the vocabulary, which
             decoding leaves out.
-        languages: Id of each language's token, by code; None for the styles "task" and "plain".
+        languages: Id of each language's token, by code; None for the last three styles.
         tasks: Text before the source for each target language, for the style "task".
-        first_id: Id of `<s>`, for the style "plain".
+        first_id: Id of `<s>`, for the styles "plain" and "begun"; None: there is none.
         originals: Contents of the files that the tokenizer was read from, by name; `save` writes
             them.
         model: The fields of the model's `config.json` that are needed to read these files.
@@ -99,6 +100,8 @@ class MultilingualTokenizer(Tokenizer):
         """The ids around a source text: those of language, task or `<s>`, and EOS."""
         if self.style == "source":
             return self._frame("target", False)
+        if self.style == "begun":
+            return Frame(() if self.first_id is None else (self.first_id,), ())
         if self.style != "task":
             return self._frame("source", self.style in ("suffix", "start"))
         task = self.tasks.get(self._chosen[1] or "", "")
@@ -109,7 +112,7 @@ class MultilingualTokenizer(Tokenizer):
     @property
     def target_frame(self) -> Frame:
         """The ids around a target text: those of the language or `<s>`, if any, and EOS."""
-        if self.style in ("source", "start", "task"):
+        if self.style in ("source", "start", "task", "begun"):
             return Frame((), (self.eos_id,))
         return self._frame("target", False)
 

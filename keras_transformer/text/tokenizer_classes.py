@@ -35,7 +35,7 @@ ENCODERS = {  # tokenizer class by model type, if no config file names a class
 USUAL = ENCODERS | {
     "gemma": "GemmaTokenizer", "gemma2": "GemmaTokenizer", "gemma3": "GemmaTokenizer",
     "gemma3_text": "GemmaTokenizer", "gpt2": "GPT2Tokenizer", "qwen2": "Qwen2Tokenizer",
-    "qwen3": "Qwen2Tokenizer", "whisper": "WhisperTokenizer",
+    "qwen3": "Qwen2Tokenizer", "t5gemma": "GemmaTokenizer", "whisper": "WhisperTokenizer",
 }  # fmt: skip
 ENDS = (
     {name: ("cls_token", "sep_token") for name in (*WORDS, *PAIRS, "DebertaV2Tokenizer")}

@@ -13,7 +13,7 @@ from keras_transformer.layers.layer import skip_init
 # Integer fields of configs that are not the size of an array. All other integer fields are bounded:
 # each is taken as an axis of a weight whose other axis is at least `d_model`, except those that the
 # code below treats in another way.
-SIZELESS = ("window", "global_tokens", "pad_id", "bos_id", "eos_id", "mask_id")
+SIZELESS = ("window", "encoder_window", "global_tokens", "pad_id", "bos_id", "eos_id", "mask_id")
 # Fields that are the length of a table with rows of at most `d_model`, which is not always stored.
 TABLES = ("max_length", "max_frames", "max_distance", "position_offset")
 LEAST = 1 << 20  # number of elements that a weight may always have

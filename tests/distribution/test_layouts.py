@@ -27,6 +27,7 @@ from keras_transformer.models import (
     ViT,
     ViTConfig,
 )
+from tests.tiny import tiny
 
 SIZES = dict(d_model=8, d_ff=16, num_heads=4)
 STACK, STACKS = dict(num_layers=1), dict(num_encoder_layers=1, num_decoder_layers=1)
@@ -35,6 +36,7 @@ FAMILIES = {
         TransformerConfig(16, 16, **SIZES, **STACKS, share_embeddings=False, tie_output=False)
     ),
     "t5": lambda: T5(T5Config(16, head_dim=2, gated=True, **SIZES, **STACKS)),
+    "t5gemma": lambda: tiny("t5gemma"),
     "llama": lambda: LLaMA(LLaMAConfig(16, num_kv_heads=2, **SIZES, **STACK)),
     "qwen": lambda: LLaMA(
         LLaMAConfig(16, qkv_bias=True, output_bias=True, qk_norm=True, **SIZES, **STACK)

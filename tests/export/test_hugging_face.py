@@ -24,7 +24,7 @@ from tests.text.chat_formats import MESSAGES
 
 TEXTS = [*ENGLISH[:3], "犬 dog </s>", "dog ½"]
 WIDTHS = dict(d_model=16, d_ff=24, num_layers=2, num_heads=2, max_length=64)
-FAMILIES = ("marian", "m2m_100", "nllb", "mbart", "t5", "umt5", "madlad", "bart")
+FAMILIES = ("marian", "m2m_100", "nllb", "mbart", "t5", "umt5", "madlad", "bart", "t5gemma")
 OWN = {
     "post_norm": {},
     "pre_norm": dict(norm_first=True, activation="gelu", eos_id=(3, 29, 230)),

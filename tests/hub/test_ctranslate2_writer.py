@@ -5,7 +5,7 @@ import pytest
 
 from keras_transformer.config import TransformerConfig
 from keras_transformer.hub.ctranslate2_writer import specification, write_model
-from keras_transformer.models import Transformer
+from keras_transformer.models import T5GemmaConfig, Transformer
 from keras_transformer.text import SentencePieceTokenizer
 from keras_transformer.weights import weights_of
 
@@ -38,6 +38,11 @@ def test_each_weight_has_its_place(model, tokenizer):
     assert sorted(never) == sorted([tokenizer.pad_id, tokenizer.bos_id])
     assert spec.config.eos_token == pieces[tokenizer.eos_id]
     spec.validate()
+
+
+def test_other_families_are_refused():
+    with pytest.raises(ValueError, match="config must be one of .* for CTranslate2, got 'T5GemmaC"):
+        specification(T5GemmaConfig(24), {}, [], [])
 
 
 def test_a_written_model(model, tokenizer, tmp_path):

@@ -64,6 +64,7 @@ MODELS = {
     "Transformer": lambda: tiny("transformer", positions="learned"),
     "sinusoids": lambda: tiny("transformer"),
     "T5": lambda: tiny("t5"),
+    "T5Gemma": lambda: tiny("t5gemma", encoder_d_model=8),
     "Gemma": lambda: tiny("gemma"),
     "LLaMA": lambda: tiny("llama", window=4),
     "DeBERTa": lambda: tiny("deberta"),

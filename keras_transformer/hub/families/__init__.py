@@ -28,6 +28,7 @@ from keras_transformer.hub.families import (
     qwen_map,
     t5_encoder_map,
     t5_map,
+    t5gemma_map,
     vit_map,
     whisper_map,
 )
@@ -38,6 +39,7 @@ FAMILIES: dict[str, Family] = {
     for home in (
         bart_map,
         t5_map,
+        t5gemma_map,
         gpt_map,
         llama_map,
         qwen_map,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_transformer.config import Config, T5Config, TransformerConfig
+from keras_transformer.config import Config, T5Config, TransformerConfig, require
 from keras_transformer.saved.contents import fingerprint
 from keras_transformer.system.files import read_json, replacing, write_json
 from keras_transformer.system.locks import waiting
@@ -59,6 +59,8 @@ def converted(
             with replacing(place) as temporary:
                 temporary.mkdir()
                 family = convert(temporary)
+                accepted = f"one of {sorted(CONFIGS)} for this engine"
+                require(family in CONFIGS, "the class of the model", family, accepted)
                 write_json(temporary / FACTS, {"origin": origin, "family": family})
         family = read_json(place / FACTS)["family"]
         yield place, CONFIGS[family].from_dict(dict(saved["model"]))

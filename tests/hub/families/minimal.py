@@ -18,6 +18,7 @@ DINO = "dinov2", "dinov2_with_registers"
 IMAGES = "vit", "deit", *DINO
 LLAMA = {name: value for name, value in BERT.items() if name != "max_position_embeddings"}
 T5 = dict(vocab_size=30, d_model=16, d_ff=24, num_layers=1, num_heads=2, d_kv=8)
+GEMMA = LLAMA | dict(num_attention_heads=4)
 SIZES = {
     "marian": BART,
     "pegasus": BART,
@@ -42,9 +43,9 @@ SIZES = {
     "granite": LLAMA | dict(num_attention_heads=4),
     "glm": LLAMA | dict(num_attention_heads=4),
     "gemma": LLAMA | dict(num_attention_heads=16),
-    "gemma2": LLAMA | dict(num_attention_heads=4),
-    "gemma3_text": LLAMA | dict(num_attention_heads=4),
-    "gemma3": dict(text_config=LLAMA | dict(num_attention_heads=4)),
+    "gemma2": GEMMA,
+    "gemma3_text": GEMMA,
+    "gemma3": dict(text_config=GEMMA),
     "bert": BERT,
     "roberta": BERT,
     "xlm-roberta": BERT,
@@ -71,6 +72,7 @@ SIZES = {
     "esm": BERT | dict(mask_token_id=4, position_embedding_type="rotary"),
     **{kind: {name: BERT[name] for name in list(BERT)[1:5]} for kind in ("vit", "deit")},
     **{kind: dict(mlp_ratio=2, **{x: BERT[x] for x in list(BERT)[1:4]}) for kind in DINO},
+    "t5gemma": dict(encoder=GEMMA, decoder=GEMMA),
     "whisper": BART | dict(num_mel_bins=8, max_source_positions=10, max_target_positions=12),
 }
 

@@ -36,6 +36,17 @@ def fill(theirs, but=None):
             weight.normal_(float(weight.ndim == 1 and name.endswith("weight")), 0.3)
 
 
+@torch.no_grad()
+def filled(theirs):
+    """Random weights; those of norms are floats of 8 bits, to which 1 can be added exactly."""
+    for name, weight in theirs.named_parameters():
+        weight.normal_(0, 0.3)
+        if weight.ndim == 1 and name.endswith("norm.weight"):
+            weight.copy_(weight.bfloat16())
+            weight[weight.abs() < 2**-8] = 0
+    return theirs.eval()
+
+
 def configure(folder, **changes):
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
@@ -133,7 +144,7 @@ BART = dict(
     max_position_embeddings=64,
 )  # fmt: skip
 MARIAN = BART | dict(pad_token_id=52, decoder_start_token_id=52, eos_token_id=0)
-SEARCHED = ("m2m_100", "bart-unequal", "umt5")  # elsewhere each is a compilation
+SEARCHED = ("m2m_100", "bart-unequal", "umt5", "t5gemma")  # elsewhere each is a compilation
 
 
 def marian(**changes):
@@ -200,7 +211,7 @@ class EncoderDecoderParity:
             length_penalty=length_penalty,
             max_length=room + 1,
             forced_eos_token_id=config.eos_id,
-            bad_words_ids=[[config.pad_id]],
+            bad_words_ids=[[i] for i in {config.pad_id, config.bos_id} - {config.eos_id}],
         ).numpy()[:, 1:]
         search = Search(beam_size, length_penalty, scoring="transformers")
         search = compiled(translation_function(search, ours), ours)

@@ -61,6 +61,7 @@ UNKNOWN = {
     "t5": SPLIT,
     "mt5": SPLIT,
     "umt5": SPLIT,
+    "t5gemma": {"is_decoder"},
 }  # fmt: skip
 OURS = {  # what they are called in our configs
     "pad_token_id": "pad_id", "bos_token_id": "bos_id", "eos_token_id": "eos_id",
@@ -190,7 +191,7 @@ def generating(kind):
 GENERATING = [x for x in FAMILIES if generating(x) and x != "gemma3"]
 # Of T5, no class says with which token the decoder begins: with padding (Raffel et al. 2020). An
 # mBART-25 begins with a language, which the file does not name.
-STARTS = {"t5": "pad_token_id", "mbart": "eos_token_id"}
+STARTS = {"t5": "pad_token_id", "mbart": "eos_token_id", "t5gemma": "bos_token_id"}
 
 
 @pytest.mark.parametrize("kind", GENERATING)

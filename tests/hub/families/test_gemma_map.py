@@ -17,6 +17,7 @@ from tests.hub.families.parity import (
     assert_refused,
     configure,
     edit,
+    filled,
     their_logits,
 )
 
@@ -46,17 +47,6 @@ CLASSES = {
     "gemma2": (transformers.Gemma2ForCausalLM, transformers.Gemma2Config),
     "gemma3_text": (transformers.Gemma3ForCausalLM, transformers.Gemma3TextConfig),
 }
-
-
-@torch.no_grad()
-def filled(theirs):
-    """Random weights; those of norms are floats of 8 bits, to which 1 can be added exactly."""
-    for name, weight in theirs.named_parameters():
-        weight.normal_(0, 0.3)
-        if weight.ndim == 1 and name.endswith("norm.weight"):
-            weight.copy_(weight.bfloat16())
-            weight[weight.abs() < 2**-8] = 0
-    return theirs.eval()
 
 
 @pytest.fixture(scope="module", params=cases(CONFIGURATIONS, "gemma3"))

@@ -101,6 +101,7 @@ ELSEWHERE = {
     *((kind, "num_hidden_layers") for kind, x in FAMILIES.items() if x.synonyms),
     ("mt5", "tie_word_embeddings"),
     ("phi3", "original_max_position_embeddings"),  # test_phi_map.py
+    ("t5gemma", "bos_token_id"),  # test_t5gemma_map.py
     ("hunyuan_v1_dense", "eod_token_id"),  # between documents in training: no model reads it
 }
 # Not as `transformers` 5.23: see docs/pretrained.md.

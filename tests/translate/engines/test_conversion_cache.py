@@ -95,6 +95,12 @@ def test_others_wait_for_a_conversion(copied, conversions):
     assert len(found) == 4 and len(conversions) == 1
 
 
+def test_a_family_that_the_engine_lacks(copied, monkeypatch):
+    monkeypatch.setattr(engines, "convert", lambda *_: "T5Gemma", raising=False)
+    with pytest.raises(ValueError, match="the class of the model must be one of .*, got 'T5Gemma'"):
+        load(copied)
+
+
 def test_configs_are_those_of_the_models():
     for name, config in cache.CONFIGS.items():
         assert getattr(models, name).config_class is config
