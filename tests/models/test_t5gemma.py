@@ -53,6 +53,7 @@ def test_saved_and_loaded(model, saved_and_loaded):
     np.testing.assert_allclose(logits(again), logits(model), atol=1e-6)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_pairs_in_one_row_have_the_logits_of_pairs_alone(model):
     """Rotary positions and windows depend on distances within a pair only."""
     source = np.concatenate([SOURCE[:1], SOURCE[1:, :3]], axis=1)
@@ -65,6 +66,7 @@ def test_pairs_in_one_row_have_the_logits_of_pairs_alone(model):
     np.testing.assert_allclose(packed[0, 6:], alone[1, :3], atol=1e-5)
 
 
+@pytest.mark.once("made of parts that are tested under each backend")
 def test_steps_give_the_logits_of_a_full_pass(model):
     """Also past the window, whose cache is a ring; and those of a list of allowed ids."""
     expected = logits(model)[:1]
