@@ -1,7 +1,7 @@
 """Embedders of several languages: retrieval of translations, mining, and bad pairs they find.
 
     python -m benchmarks.embeddings MODEL... --data DATA [--pairs 500] [--others 1500]
-        [--planted 500] [--speed 30000] [--save]
+        [--planted 500] [--more 0] [--speed 30000] [--save]
 
 MODEL is a saved or imported text embedder; DATA is a folder with `tatoeba-en-de` and others.
 
@@ -11,8 +11,8 @@ MODEL is a saved or imported text embedder; DATA is a folder with `tatoeba-en-de
   Precision and recall are those of the pairs with the best F1, by margin and by cosine.
 - Cleaning: of `--planted` pairs with the translation of another sentence, and as many whose second
   half is of another one, how many the other filters of `clean` find; and how many of the rest are
-  below the similarity, or the margin among all pairs, under which 1 or 5 % of the good pairs are
-  (English-German).
+  below the similarity, or the margin among all these pairs and `--more` pairs of the training
+  text, under which 1 or 5 % of the good pairs are (English-German).
 """
 
 from __future__ import annotations
@@ -111,10 +111,16 @@ def speed(count: int, width: int = 128) -> str:
 
 
 def cleaning(
-    embedder: TextEmbedder, good: Sequence[Pair], planted: Sequence[Sequence[Pair]]
+    embedder: TextEmbedder,
+    good: Sequence[Pair],
+    planted: Sequence[Sequence[Pair]],
+    more: Sequence[Pair] = (),
 ) -> list[list[str]]:
-    """Return, for each share of good pairs that is dropped, how many of each kind are found."""
-    parts = [good, *planted]
+    """Return, for each share of good pairs that is dropped, how many of each kind are found.
+
+    Margins also have their neighbours among `more` pairs.
+    """
+    parts = [good, *planted, more]
     ends = np.cumsum([len(part) for part in parts])
     pairs = [pair for part in parts for pair in part]
     sources, targets = (embedder.embed(side) for side in zip(*pairs, strict=True))
@@ -125,7 +131,7 @@ def cleaning(
     rows = []
     for share in SHARES:
         for name, scores in measures.items():
-            of_good, *of_planted, _ = np.split(scores, ends)
+            of_good, *of_planted, _, _ = np.split(scores, ends)
             least = np.percentile(of_good, share)
             numbers = [f"{np.sum(part < least)} of {len(part)}" for part in of_planted]
             rows.append([f"{name} below {least:.2f}", *numbers, f"{share}"])
@@ -140,6 +146,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=500)
     parser.add_argument("--others", type=int, default=1500)
     parser.add_argument("--planted", type=int, default=500)
+    parser.add_argument("--more", type=int, default=0)
     parser.add_argument("--speed", type=int, help="vectors on each side of a timed mining")
     parser.add_argument("--save", action="store_true", help="write the tables to results/")
     options = parser.parse_args()
@@ -147,6 +154,8 @@ def main() -> None:
     number = options.planted
     good = pairs[: 2 * number]
     planted = shuffled(pairs[2 * number : 3 * number]), half_wrong(pairs[3 * number :])
+    text = (options.data / "tatoeba-en-de" / f"train.{x}.gz" for x in ("en", "de"))
+    more = distinct(read_pairs(*text))[: options.more] if options.more else []
     check = together(0.8)
     *missed, kept = ([x for x in part if check(*x) is None] for part in (*planted, good))
     numbers = [f"{number - len(part)} of {number}" for part in missed]
@@ -157,7 +166,7 @@ def main() -> None:
         tables["retrieval"].append([name, *retrieval(embedder, options.data, options.pairs)])
         rows = mining(embedder, options.data, options.pairs, options.others)
         tables["mining"] += [[f"{name}, {row[0]}", *row[1:]] for row in rows]
-        dropped = cleaning(embedder, good, missed)
+        dropped = cleaning(embedder, good, missed, more)
         tables["cleaning"] += [[f"{name}, {row[0]}", *row[1:]] for row in dropped]
     directions = [f"{x} {y}" for x in LANGUAGES for y in ("from English", "to English")]
     headers = dict(

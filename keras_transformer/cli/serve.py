@@ -110,6 +110,13 @@ def serve(
             "requests_per_minute and languages for each; SIGHUP reads it again."
         ),
     ] = None,
+    glossaries: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder in which glossaries of DeepL's clients are kept.  [default: in memory, "
+            "until the server ends]"
+        ),
+    ] = None,
     drain: Annotated[
         float | None,
         typer.Option(
@@ -211,6 +218,7 @@ def serve(
         most_kept_bytes=most_kept_bytes,
         api_key=api_key,
         keys_file=keys,
+        glossaries=glossaries,
         allowed_origins=None if allow_origin is None else tuple(allow_origin),
         public_url=public_url,
         requests_per_minute=requests_per_minute,

@@ -28,6 +28,7 @@ from keras_transformer.serving import tensorflow_serving as predict
 from keras_transformer.serving.catalogue import Catalogue
 from keras_transformer.serving.errors import add_handlers
 from keras_transformer.serving.guard import Admission, BodyLimit, Framing, Guard
+from keras_transformer.serving.kept_glossaries import KeptGlossaries
 from keras_transformer.serving.logs import log, reason_of
 from keras_transformer.serving.page_files import Page
 from keras_transformer.serving.replicas import Replicas
@@ -57,6 +58,7 @@ def create_app(
         tracer: Sender of the traces of requests, closed when the application ends; None: no traces.
     """
     settings = settings or Settings()
+    KeptGlossaries(settings.glossaries)  # refuses broken files before the server starts
 
     @contextlib.asynccontextmanager
     async def lifespan(app):

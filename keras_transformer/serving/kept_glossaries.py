@@ -1,13 +1,20 @@
-"""Glossaries that clients of DeepL's API create, kept in memory until the server ends."""
+"""Glossaries that clients of DeepL's API create, kept in memory, and perhaps in a folder."""
 
 from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
-from keras_transformer.serving.errors import Refusal
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from keras_transformer.config import require
+from keras_transformer.serving.errors import Refusal, said
+from keras_transformer.serving.schemas import with_forms
 from keras_transformer.serving.waiting import TooLargeError
+from keras_transformer.system.files import read_json, write_json
 
 Pair = tuple[str, str]
 MOST_CHARACTERS = 10_000_000  # of all glossaries: a few hundred megabytes of memory at most
@@ -37,12 +44,72 @@ class KeptGlossary:
         terms = (pair for x in self.dictionaries.values() for pair in x.items())
         return len(self.name) + sum(len(x) + len(y) + 20 for x, y in terms)
 
+    def facts(self) -> dict[str, Any]:
+        """Return it as plain values, for a file."""
+        rows = [
+            dict(source_lang=source, target_lang=target, entries=terms)
+            for (source, target), terms in self.dictionaries.items()
+        ]
+        names = ("owner", "name", "id", "created")
+        return {x: getattr(self, x) for x in names} | {"dictionaries": rows}
+
+    @classmethod
+    def read(cls, path: Path) -> KeptGlossary:
+        """Read a glossary from the file of its `facts`, which has its identifier as its name.
+
+        Raises:
+            ValueError: If the file is broken, or holds something else.
+        """
+        try:
+            saved = _Saved.model_validate(read_json(path))
+            for dictionary in saved.dictionaries:
+                with_forms({**dictionary.entries})
+        except ValidationError as error:
+            raise ValueError(f"{path} is not a glossary: {said(error.errors())}") from error
+        except ValueError as error:
+            raise ValueError(f"{path} is not a glossary: {error}") from error
+        require(saved.id == path.stem, f"id in {path}", saved.id, "the name of the file")
+        terms = {(x.source_lang, x.target_lang): x.entries for x in saved.dictionaries}
+        return cls(saved.owner, saved.name, terms, saved.id, saved.created)
+
+
+class _Dictionary(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    source_lang: str
+    target_lang: str
+    entries: dict[str, str]
+
+
+class _Saved(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    owner: str
+    name: str
+    id: str
+    created: str
+    dictionaries: list[_Dictionary]
+
 
 class KeptGlossaries:
-    """All glossaries of a server, each visible to the API key that created it."""
+    """All glossaries of a server, each visible to the API key that created it.
 
-    def __init__(self):
-        self._kept: dict[str, KeptGlossary] = {}
+    Args:
+        folder: Folder with a file for each glossary, created if missing; other servers must not
+            use it. None: glossaries are lost when the server ends.
+
+    Raises:
+        ValueError: If a file in the folder is not a glossary; names it.
+    """
+
+    def __init__(self, folder: Path | None = None):
+        self._folder = folder
+        glossaries = []
+        if folder is not None:
+            require(not folder.is_file(), "glossaries", str(folder), "a folder")
+            folder.mkdir(parents=True, exist_ok=True)
+            glossaries = [KeptGlossary.read(path) for path in folder.glob("*.json")]
+        self._kept = {x.id: x for x in sorted(glossaries, key=lambda x: x.created)}
 
     def keep(self, glossary: KeptGlossary) -> None:
         """Keep a new glossary, or a changed one in place of the one with its id.
@@ -58,6 +125,8 @@ class KeptGlossaries:
                 f"there must be at most {MOST_OF_A_KEY} glossaries of a key, and {MOST_CHARACTERS} "
                 f"characters in all glossaries, got {number} and {size}"
             )
+        if self._folder is not None:
+            write_json(self._folder / f"{glossary.id}.json", glossary.facts())
         self._kept[glossary.id] = glossary
 
     def of(self, owner: str) -> list[KeptGlossary]:
@@ -81,4 +150,7 @@ class KeptGlossaries:
         Raises:
             Refusal: 404 if this key has no glossary with this id.
         """
-        del self._kept[self.find(owner, id).id]
+        glossary = self.find(owner, id)
+        if self._folder is not None:
+            (self._folder / f"{glossary.id}.json").unlink(missing_ok=True)
+        del self._kept[glossary.id]

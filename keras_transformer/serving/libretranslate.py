@@ -24,6 +24,7 @@ from keras_transformer.serving.schemas import (
     ErrorResponse,
     FileResponse,
     LanguageEntry,
+    TermsField,
     TranslateRequest,
     TranslateResponse,
     body_of,
@@ -97,6 +98,8 @@ async def translate_a_file(
     file: Annotated[UploadFile, File()],
     source: Annotated[str, Form()],
     target: Annotated[str, Form()],
+    glossary: Annotated[TermsField, Form()] = None,
+    style: Annotated[str | None, Form(min_length=1, max_length=100)] = None,
     api_key: Annotated[str, Form()] = "",
 ) -> FileResponse:
     """Translate a text, HTML, subtitle or office file, and return the URL of the result.
@@ -105,9 +108,9 @@ async def translate_a_file(
     "properties".
     """
     service, key = admitted(request, api_key or None)
-    name = Path(file.filename or "").name
+    name, wishes = Path(file.filename or "").name, Wishes(glossary, style)
     result, left, _ = await file_translated(
-        service, key, name, await file.read(), source, target, lambda language: NO_WISHES
+        service, key, name, await file.read(), source, target, lambda language: wishes
     )
     check_running(service)
     kept = kept_name(name, target)

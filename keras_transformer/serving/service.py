@@ -50,7 +50,7 @@ class Service:
         self.readers = Readers(settings.most_waiting // 2)
         self.kept = KeptFiles(settings.most_kept_bytes)
         self.documents = KeptDocuments(settings.most_kept_bytes)
-        self.glossaries = KeptGlossaries()
+        self.glossaries = KeptGlossaries(settings.glossaries)
         self.catalogue, self.detector, self.replies = self._read()
         queue = settings.tokens_per_batch, settings.delay, settings.most_waiting
         self.batcher = Batcher(*queue, self.metrics.watch, replicas.count if replicas else 1)

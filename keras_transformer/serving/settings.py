@@ -32,6 +32,8 @@ class Settings:
         api_key: Key that requests must send; None: only those of `keys_file`, if any.
         keys_file: File of further keys, see `keys.Keys.read`, read again at SIGHUP; None: no file.
             Without `api_key` and `keys_file`, requests need no key.
+        glossaries: Folder in which glossaries of DeepL's API are kept, see
+            `kept_glossaries.KeptGlossaries`; None: only in memory.
         allowed_origins: Origins of web pages of other hosts that may use the server, such as
             "https://example.org", or "*" for all; None: all if there are API keys, else none.
         public_url: Address at which clients reach the server, for URLs of translated files; None:
@@ -55,6 +57,7 @@ class Settings:
     most_alternatives: int = 8
     api_key: str | None = None
     keys_file: Path | None = None
+    glossaries: Path | None = None
     allowed_origins: tuple[str, ...] | None = None
     public_url: str | None = None
     requests_per_minute: int | None = None

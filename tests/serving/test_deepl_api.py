@@ -79,6 +79,19 @@ def test_multilingual_glossaries_of_the_client(api):
     assert api.list_multilingual_glossaries() == []
 
 
+def test_glossaries_survive_a_restart(catalogue, tmp_path):
+    terms = dict(name="a", source_lang="en", target_lang="de", entries="a\tb")
+    server = create_app(lambda: catalogue, Settings(glossaries=tmp_path))
+    with TestClient(server) as client:
+        glossary = client.post("/v2/glossaries", json=terms).json()
+    with TestClient(create_app(lambda: catalogue, Settings(glossaries=tmp_path))) as client:
+        assert client.get("/v2/glossaries").json() == {"glossaries": [glossary]}
+        client.delete(f"/v2/glossaries/{glossary['glossary_id']}").raise_for_status()
+    (tmp_path / "broken.json").write_text("{}")
+    with pytest.raises(ValueError, match="broken.json is not a glossary: owner: Field required"):
+        create_app(lambda: catalogue, Settings(glossaries=tmp_path))
+
+
 REFUSED = {
     "split_sentences must be '1'": dict(split_sentences="nonewlines"),
     "formality must be default, prefer_more or prefer_less": dict(formality="more"),

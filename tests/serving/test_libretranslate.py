@@ -195,6 +195,21 @@ def test_files(client, translators):
         assert response.status_code == 400 and message in response.json()["error"]
 
 
+def test_files_with_a_glossary(client):
+    form = {"source": "en", "target": "de", "glossary": '{"two": ["nine"]}'}
+    files = {"file": ("a.txt", b"one two.")}
+    url = client.post("/translate_file", data=form, files=files).json()["translatedFileUrl"]
+    assert "nine" in client.get(url).text.lower()
+    for fields, message in (
+        ({"glossary": "{"}, "glossary: "),
+        ({"glossary": '{"two": ""}'}, "glossary: "),
+        ({"style": "formal"}, "a style needs a language model"),
+        ({"target": "fr"}, "glossary must be "),
+    ):
+        response = client.post("/translate_file", data=form | fields, files=files)
+        assert response.status_code == 400 and message in response.json()["error"], response.text
+
+
 def test_files_that_are_not_kept(catalogue):
     files, form = {"file": ("a.txt", b"one " * 20)}, {"source": "en", "target": "en"}
     with TestClient(create_app(lambda: catalogue, Settings(most_kept_bytes=100))) as client:

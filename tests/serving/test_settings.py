@@ -12,6 +12,7 @@ def test_the_least_of_each():
         tokens_per_batch=1, delay=0.0, most_waiting=1, timeout=1e-3, most_characters=1,
         most_bytes=1, most_alternatives=0, slots=1, api_key="x", requests_per_minute=1,
         most_kept_bytes=1, allowed_origins=(), public_url="http://a", keys_file=None,
+        glossaries=None,
     )  # fmt: skip
     assert dataclasses.asdict(Settings(**least)) == least
     assert Settings().api_key is None and Settings().requests_per_minute is None
