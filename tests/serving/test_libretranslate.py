@@ -204,7 +204,7 @@ def test_files_with_a_glossary(client):
         ({"glossary": "{"}, "glossary: "),
         ({"glossary": '{"two": ""}'}, "glossary: "),
         ({"style": "formal"}, "a style needs a language model"),
-        ({"target": "fr"}, "glossary must be "),
+        ({"target": "fr"}, "a glossary needs a single saved translator"),
     ):
         response = client.post("/translate_file", data=form | fields, files=files)
         assert response.status_code == 400 and message in response.json()["error"], response.text
