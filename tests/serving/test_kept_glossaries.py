@@ -68,7 +68,7 @@ def test_broken_files(tmp_path):
         ),
         (
             json.dumps(facts | {"dictionaries": [pair | {"entries": {"": "b"}}]}),
-            "is not a glossary: terms",
+            "is not a glossary: a term must be a source",
         ),
         (json.dumps(facts | {"id": "y"}), "id in .* must be the name of the file, got 'y'"),
     ):
