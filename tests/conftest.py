@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import hypothesis
@@ -34,6 +35,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 from tests import loading  # noqa: F401, it comes before Keras
 
 import keras  # isort: skip
+from keras.src.utils import rng_utils  # isort: skip
 from keras_transformer.config import TransformerConfig  # isort: skip
 from keras_transformer.backend.private import layers_inside  # isort: skip
 from keras_transformer.layers.head_groups import FusedDense, fuse  # isort: skip
@@ -56,6 +58,9 @@ def pytest_make_parametrize_id(val, argname):
 
 # Typer makes its commands anew for each call of one, which takes 50 ms.
 typer.main.get_command = typer.testing._get_command = functools.cache(typer.main.get_command)
+
+if BACKEND != "tensorflow":  # to set its seed, Keras would import it, which takes 2 s
+    rng_utils.tf = SimpleNamespace(available=False)
 
 ONCE = BACKEND == "torch"
 

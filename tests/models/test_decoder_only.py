@@ -60,6 +60,7 @@ def logits(model, ids, **options):
 IDS = np.random.default_rng(0).integers(3, V, (2, 9)).astype("int32")
 
 
+@pytest.mark.once("tests/layers/test_decoder.py has the causal mask under each")
 def test_the_future_changes_nothing(model):
     other = IDS.copy()
     other[:, 5:] = 4
