@@ -86,8 +86,9 @@ def clean(
     min_margin: Annotated[
         float | None,
         typer.Option(
+            min=0,
             help="Drop pairs with a lower margin: the cosine, divided by the mean cosine of both "
-            "sides with their 4 nearest neighbours among 16,384 pairs; such as 0.7."
+            "sides with their 4 nearest neighbours among 16,384 pairs; such as 0.7.",
         ),
     ] = None,
     forward: Annotated[
@@ -158,6 +159,8 @@ def clean(
                 files.keep(source, target)
             else:
                 files.drop(reason, source, target)
+        if not counts:
+            raise ValueError(f"{inputs[0]} must have at least one pair, got none")
         if not counts[None]:
             raise ValueError(f"no pair is left, so nothing is written: {_summary(counts)}")
     say(_summary(counts))

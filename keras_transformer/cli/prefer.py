@@ -68,6 +68,8 @@ def prefer(
     judge = learned_metric(metric)
     translator = Translator.load(folder, precision, source_language, target_language)
     texts = list(read_lines(input_file, text_field))
+    if not any(text.strip() for text in texts):
+        raise ValueError(f"{input_file} must have at least one line of text, got none")
     references = None if reference is None else list(read_lines(reference, None))
     if references is not None and len(references) != len(texts):
         raise ValueError(

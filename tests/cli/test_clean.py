@@ -201,6 +201,27 @@ def test_bad_options(run, failure, noisy, tmp_path):
     assert "must be a file to write" in message(outputs=[output, tmp_path])
 
 
+def test_bad_input_with_an_embedder(run, failure, folder, noisy, tmp_path, monkeypatch):
+    output = tmp_path / "out.tsv"
+    one, two, empty = (tmp_path / x for x in ("one.de", "two.en", "empty.tsv"))
+    one.write_text("a\n")
+    two.write_text("a\nb\n")
+    empty.write_text("")
+    asked = ["-o", output, "--embedder", folder, "--min-margin", 0.5]
+    assert "is not a saved text encoder but a translator" in failure(
+        run("clean", "-i", noisy, *asked, status=2)
+    )
+    monkeypatch.setattr("keras_transformer.tasks.text_embedder.TextEmbedder.load", lambda x: None)
+    for inputs, message in (
+        ([empty], "empty.tsv must have at least one pair, got none"),
+        ([two, one], "parallel files must have as many lines as each other"),
+    ):
+        result = run("clean", *(x for path in inputs for x in ("-i", path)), *asked, status=2)
+        assert message in failure(result) and not output.exists()
+    for limit in (-1, "nan"):
+        run("clean", "-i", noisy, *asked, "--min-margin", limit, status=2)
+
+
 def test_files_must_differ(run, failure, noisy, tmp_path):
     before = noisy.read_bytes()
     link = tmp_path / "link.tsv"

@@ -53,3 +53,14 @@ def test_bad_files(run, failure, files):
     (files / "empty.txt").write_text("\n")
     result = run(*options(files, target="empty.txt"), status=2)
     assert "empty.txt must have at least one line of text" in failure(result)
+    assert not (files / "pairs.tsv").exists()
+
+
+def test_a_folder_of_another_kind(run, failure, folder, tmp_path):
+    for name in ("a.en", "a.de"):
+        (tmp_path / name).write_text("dog\n")
+    command, _, *others = options(tmp_path)
+    result = run(command, folder, *others, status=2)
+    assert "is not a saved text encoder but a translator" in failure(result)
+    result = run(command, tmp_path / "none", *others, status=2)
+    assert "none is not a saved text encoder: there is no such folder" in failure(result)

@@ -21,6 +21,12 @@ def test_preferences_for_training(run, folder, failure, tmp_path):
         texts = [pair.prompt] * 2, [pair.chosen, pair.rejected]
         best, worst = small_metric("kiwi").score(*texts)
         assert best > worst
+    for text in ("", "\n \n"):
+        (tmp_path / "empty.en").write_text(text)
+        result = run("prefer", folder, *paths, "-i", tmp_path / "empty.en", status=2)
+        assert "empty.en must have at least one line of text, got none" in failure(result)
+    result = run("prefer", folder, *paths, "--metric", folder, status=2)
+    assert "is not a saved learned metric but a translator" in failure(result)
     (tmp_path / "refs.de").write_text("x\n")
     result = run("prefer", folder, *paths, "--reference", tmp_path / "refs.de", status=2)
     assert "--reference must have as many lines as --input, 3, got 1" in failure(result)
