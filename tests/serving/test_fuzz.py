@@ -10,7 +10,7 @@ from keras_transformer.serving import Catalogue, Settings, create_app
 from keras_transformer.serving.task_models import TaskModel
 from tests.fuzz.outcome import COUNTS, fuzz
 
-SETTINGS = fuzz(4, share=60, seconds=60)  # 30 operations, as their document says and against it
+SETTINGS = fuzz(2, share=60, seconds=60)  # 30 operations, as their document says and against it
 MODES = schemathesis.GenerationMode
 
 
