@@ -102,7 +102,7 @@ def litert(
             folder, out, languages, LITERT, PROGRAM, "tensorflow", overwrite=overwrite, **task
         )
     for name, language in zip(("source_language", "target_language"), languages, strict=True):
-        require(language is None, name, language, f"None for a {kind.what}")
+        require(language is None, name, language, f"None for this {kind.what}")
     check_free(out, overwrite)
     with replacing(Path(out), lose_others=False) as temporary:
         temporary.mkdir()
@@ -132,7 +132,7 @@ def _check_calibration(path, quantization, kind):
     only = 'None without quantization="int8-weights"'
     require(quantization == "int8-weights", "calibration", os.fspath(path), only)
     has_text = kind.loader not in ("Transcriber", "ImageClassifier", "ImageEmbedder")
-    require(has_text, "calibration", os.fspath(path), f"None for a {kind.what}")
+    require(has_text, "calibration", os.fspath(path), f"None for this {kind.what}")
     require(bool(examples(path)), "calibration", os.fspath(path), "a file of texts, one a line")
 
 
