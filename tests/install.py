@@ -63,6 +63,7 @@ def build(folder: Path) -> Path:
     assert package == {name for name in known if name.startswith("keras_transformer/")}
     assert "keras_transformer/py.typed" in package
     assert "keras_transformer/serving/page/index.html" in package
+    assert "keras_transformer/export/page/index.html" in package
     assert "keras_transformer/training/recipes/grammar.toml" in package
     assert "keras_transformer/demo/lexicon.toml" in package
     [sdist] = (folder / "dist").glob("*.tar.gz")

@@ -90,6 +90,7 @@ class Format(enum.StrEnum):
     ONNX = "onnx"
     LITERT = "litert"
     GGUF = "gguf"
+    WEB = "web"
 
 
 SHOWN = 10  # entries of a long list that `info` shows
@@ -105,6 +106,7 @@ OPTIONS = {
     Format.ONNX: ("layout", "source_language", "target_language"),
     Format.LITERT: ("quantization", "calibration", "source_language", "target_language"),
     Format.GGUF: ("quantization",),
+    Format.WEB: ("source_language", "target_language", "runtime"),
 }  # fmt: skip
 
 
@@ -124,8 +126,8 @@ def export(
         Format,
         typer.Option(
             "--format",
-            help="For TensorFlow Serving, transformers, CTranslate2, Marian, ONNX Runtime, LiteRT "
-            "or llama.cpp.",
+            help="For TensorFlow Serving, transformers, CTranslate2, Marian, ONNX Runtime, LiteRT, "
+            "llama.cpp, or a web page that translates in the browser.",
         ),
     ] = Format.SAVED_MODEL,
     version: Annotated[
@@ -165,6 +167,13 @@ def export(
             "a program of Python]"
         ),
     ] = None,
+    runtime: Annotated[
+        Path | None,
+        typer.Option(
+            help="The npm package onnxruntime-web for a page: a folder, or the file of `npm pack`."
+            "  [default: npm fetches it]"
+        ),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an export that exists there.")
     ] = False,
@@ -178,8 +187,10 @@ def export(
     Language models are exported to the formats hugging-face, gguf and litert, text embedders to
     hugging-face, in the form of sentence-transformers, and to litert; transcribers, other encoders
     and image models to litert.
-    The search options are fixed in a SavedModel. The formats hugging-face, marian, onnx, litert and
-    gguf store those of FOLDER as defaults. With ctranslate2, the program that runs it chooses.
+    The search options are fixed in a SavedModel. The formats hugging-face, marian, onnx, litert,
+    gguf and web store those of FOLDER. With ctranslate2, the program that runs it chooses.
+    The format web is a folder for any host of static files: a page that translates in the browser,
+    also offline, with 8-bit weights.
 
     \b
     Examples:
@@ -188,6 +199,7 @@ def export(
         keras-transformer export saved_models/grammar served/ct2 --format ctranslate2
             --quantization int8
         keras-transformer export saved_models/assistant assistant.gguf --format gguf
+        keras-transformer export tatoeba served/page --format web
     """
     from keras_transformer.export import (
         ctranslate2,
@@ -197,6 +209,7 @@ def export(
         marian,
         onnx,
         saved_model,
+        web,
     )
 
     options = {
@@ -219,6 +232,7 @@ def export(
         Format.ONNX: onnx,
         Format.LITERT: litert,
         Format.GGUF: gguf,
+        Format.WEB: web,
     }
     typer.echo(exporters[format_](folder, out, overwrite=overwrite, **options))
 

@@ -1,4 +1,4 @@
-"""Export of models: SavedModel, CTranslate2, ONNX, LiteRT, Hugging Face, Marian, GGUF."""
+"""Export of models: SavedModel, CTranslate2, ONNX, LiteRT, web, Hugging Face, Marian, GGUF."""
 
 from __future__ import annotations
 
@@ -9,5 +9,6 @@ from keras_transformer.export.litert import litert
 from keras_transformer.export.marian import marian
 from keras_transformer.export.onnx import onnx
 from keras_transformer.export.saved_model import saved_model
+from keras_transformer.export.web import web
 
-__all__ = ["ctranslate2", "gguf", "hugging_face", "litert", "marian", "onnx", "saved_model"]
+__all__ = ["ctranslate2", "gguf", "hugging_face", "litert", "marian", "onnx", "saved_model", "web"]

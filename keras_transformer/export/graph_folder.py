@@ -60,19 +60,46 @@ def write_folder(
     out = Path(out)
     check_free(out, overwrite)
     translator = Translator.load(folder, "float32", *languages)
+    with replacing(out, lose_others=False) as temporary:
+        temporary.mkdir()
+        write_parts(translator, folder, temporary, carried, module, backend, **task)
+        shutil.copy(RUNNER, temporary / "translate.py")
+    return out
+
+
+def write_parts(
+    translator: Translator,
+    folder: str | os.PathLike,
+    out: Path,
+    carried: Carried,
+    module: str,
+    backend: str,
+    **task: Any,
+) -> dict[str, Any]:
+    """Write the graphs, `translator.json` and the SentencePiece models into a folder.
+
+    Args:
+        translator: The translator in `folder`, for one pair of languages.
+        out: The folder to write to, which exists.
+        folder, carried, module, backend, task: See `write_folder`.
+
+    Returns:
+        The content of `translator.json`.
+
+    Raises:
+        ValueError, RuntimeError: See `write_folder`.
+    """
     translator.require_direct()
     facts = _facts(translator, carried)
     tokenizer = translator.tokenizer
     models = {"source.spm": tokenizer.source_model, "target.spm": tokenizer.target_model}
-    with replacing(out, lose_others=False) as temporary:
-        temporary.mkdir()
-        task |= dict(folder=os.fspath(folder), path=os.fspath(temporary), languages=languages)
-        run_elsewhere(module, task, backend)
-        for name, content in models.items():
-            (temporary / name).write_bytes(content)
-        write_json(temporary / "translator.json", facts)
-        shutil.copy(RUNNER, temporary / "translate.py")
-    return out
+    languages = translator.source_language, translator.target_language
+    task |= dict(folder=os.fspath(folder), path=os.fspath(out), languages=languages)
+    run_elsewhere(module, task, backend)
+    for name, content in models.items():
+        (out / name).write_bytes(content)
+    write_json(out / "translator.json", facts)
+    return facts
 
 
 def _facts(translator, carried):

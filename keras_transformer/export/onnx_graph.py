@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 
 from keras_transformer.backend import portable
+from keras_transformer.layers import record_attention
 from keras_transformer.models import EncoderDecoder
 from keras_transformer.system.elsewhere import INVALID
 from keras_transformer.translate.translator import Translator
@@ -52,11 +54,13 @@ class DecoderGraph(torch.nn.Module):
 
     Args:
         model: The model.
+        attention: Whether the last output has the weights of cross-attention (B, L, N, S), for L
+            decoder blocks.
     """
 
-    def __init__(self, model: EncoderDecoder):
+    def __init__(self, model: EncoderDecoder, attention: bool = False):
         super().__init__()
-        self.model = model
+        self.model, self.attention = model, attention
 
     def forward(
         self,
@@ -72,9 +76,16 @@ class DecoderGraph(torch.nn.Module):
         caches = [{"cross": of_source, "self": of_target} for of_source, of_target in by_block]
         state = {"source_mask": source_mask, "caches": caches}
         index = past[0].shape[2] if position is None else position
-        logits, state = self.model.step(token_ids.to(torch.int32), state, index)
-        present = [cache["self"][x] for cache in state["caches"] for x in parts]
-        return (logits[:, 0], *present)
+        recording: contextlib.AbstractContextManager[dict[str, Any]] = contextlib.nullcontext({})
+        if self.attention:
+            recording = record_attention()
+        with recording as weights:
+            logits, state = self.model.step(token_ids.to(torch.int32), state, index)
+        outputs = [cache["self"][x] for cache in state["caches"] for x in parts]
+        if self.attention:
+            paths = [block.cross_attention.path for block in self.model.decoder.blocks]
+            outputs.append(torch.cat([weights[x].transpose(1, 2) for x in paths], 1))
+        return (logits[:, 0], *outputs)
 
 
 def _grouped(tensors, parts):
@@ -93,8 +104,14 @@ def names(kind: str, layers: int, parts: Sequence[str] = KEYS) -> list[str]:
     return [f"{kind}_{x}_{i}" for i in range(layers) for x in parts]
 
 
-def write(model: EncoderDecoder, folder: Path) -> None:
-    """Write `encoder.onnx` and `decoder.onnx`; batch, source and past lengths are dynamic."""
+def write(model: EncoderDecoder, folder: Path, attention: bool = False) -> None:
+    """Write `encoder.onnx` and `decoder.onnx`; batch, source and past lengths are dynamic.
+
+    Args:
+        model: The model.
+        folder: Folder to write to, which exists.
+        attention: Whether the decoder has the output `attention`, see `DecoderGraph`.
+    """
     layers = model.config.num_decoder_layers
     source_ids = torch.tensor([[5, 6, 7, model.config.eos_ids[0]], [5, 6, 7, 8]])
     batch, source, past = (torch.export.Dim(name) for name in ("batch", "source", "past"))
@@ -120,12 +137,12 @@ def write(model: EncoderDecoder, folder: Path) -> None:
             old = [torch.zeros(len(mask), 1, model.config.d_model) for _ in past_names]
             position = {"position": torch.tensor(3)}
         program = torch.onnx.export(
-            DecoderGraph(model).eval(),
+            DecoderGraph(model, attention).eval(),
             (source_ids[:, :1], mask, cross, old, *position.values()),
             input_names=[
                 "token_ids", "source_mask", *names("cross", layers), *past_names, *position
             ],
-            output_names=["logits", *present_names],
+            output_names=["logits", *present_names, *(["attention"] if attention else [])],
             dynamic_shapes={
                 "token_ids": {0: batch},
                 "source_mask": {0: batch, 3: source},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from keras_transformer.backend import (
     attend_cache,
     attention,
+    attention_weights,
     is_by_row,
     minimum,
     most_filled,
@@ -12,6 +13,7 @@ from keras_transformer.backend import (
     write_cache,
 )
 from keras_transformer.layers.layer import Layer
+from keras_transformer.layers.recording import is_recorded, record
 
 
 class CachedAttentionMixin(Layer):
@@ -39,9 +41,14 @@ class CachedAttentionMixin(Layer):
             query_BNTH, cache = self._cross(query, memory, cache)
             key_BNSH, value_BNSH = self._for_each_head(cache)
             cap = self.options.soft_cap
-            attended_BNTH = attention(
-                query_BNTH, key_BNSH, value_BNSH, attention_mask, bias, soft_cap=cap
-            )
+            if is_recorded(self.path):
+                weights_BNTS = attention_weights(query_BNTH, key_BNSH, attention_mask, bias, cap)
+                record(self.path, weights_BNTS)
+                attended_BNTH = quick.matmul(weights_BNTS, value_BNSH)
+            else:
+                attended_BNTH = attention(
+                    query_BNTH, key_BNSH, value_BNSH, attention_mask, bias, soft_cap=cap
+                )
             return self._output(attended_BNTH, query), cache
         length = query.shape[1]
         if is_by_row(index):  # not a ring: the mask also hides places outside the window

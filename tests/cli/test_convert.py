@@ -54,7 +54,7 @@ def test_export_hands_its_options_on(run, folder, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("name", ["hugging-face", "ctranslate2", "marian", "onnx", "gguf"])
+@pytest.mark.parametrize("name", ["hugging-face", "ctranslate2", "marian", "onnx", "gguf", "web"])
 def test_export_in_another_format(run, folder, monkeypatch, name):
     calls = []
     exporter = f"keras_transformer.export.{name.replace('-', '_')}"

@@ -77,3 +77,17 @@ def test_one_layer_alone(rng):
         for layer in layers:
             layer(x)
     assert list(every) == ["first", "second"] and list(one) == ["second"]
+
+
+def test_steps_record_cross_attention(rng, randomize):
+    x, memory = (rng.standard_normal((BATCH, n, WIDTH)).astype("float32") for n in (1, 4))
+    layer = MultiHeadAttention(HEADS, cross_attention=True, name="cross")
+    layer.build(x.shape, memory.shape)
+    randomize(layer)
+    expected, cache = layer(x, memory=memory)
+    with record_attention() as recorded:
+        output, _ = layer(x, cache=cache)
+    weights = numpy(recorded["cross"])
+    assert weights.shape == (BATCH, HEADS, 1, 4)
+    np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
+    np.testing.assert_allclose(numpy(output), numpy(expected), atol=1e-5)

@@ -1,6 +1,5 @@
 // The attention of a sentence: controls for part, layer and heads, and the picture.
 
-import { ask } from "./api.js";
 import { fit, heatMap, percent } from "./heatmap.js";
 import { headClass, lines } from "./lines.js";
 import { label, tokensOf } from "./pieces.js";
@@ -59,8 +58,9 @@ function mean(matrices) {
 }
 
 export class AttentionView {
-  constructor(dialog) {
-    this.dialog = dialog;
+  // `ask(body, { signal, say })` returns the answer of the server's route /attention.
+  constructor(dialog, ask) {
+    Object.assign(this, { dialog, ask });
     this.find = (selector) => dialog.querySelector(selector);
     this.scroller = new Scroller(this.find("#picture"), this.find("#more"), () => this.fit());
     this.find("#close").addEventListener("click", () => dialog.close());
@@ -96,7 +96,7 @@ export class AttentionView {
     say("Loading …");
     try {
       const body = { ...this.request, q, translation: this.translation };
-      const found = await ask("attention", { body, signal, say });
+      const found = await this.ask(body, { signal, say });
       if (signal.aborted) return;
       this.found = found;
       this.pair(q, found.translation);

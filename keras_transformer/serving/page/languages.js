@@ -1,9 +1,10 @@
-// Two language selects: the source, "auto" included, and the targets that are served from it.
+// Two language selects: the source, and the targets that are served from it.
 
 export class LanguagePair {
-  // `entries` is the answer of the route `languages`.
-  constructor(source, target, entries) {
+  // `entries` is the answer of the route `languages`; `detects`: whether "auto" is a source, too.
+  constructor(source, target, entries, detects = true) {
     this.selects = { source, target };
+    this.auto = detects ? [["auto", "Detect language"]] : [];
     this.languages = new Map(entries.map((language) => [language.code, language]));
     this.sources = entries.filter((language) => language.targets.length);
     source.addEventListener("change", () => this.choose(this.source, this.target));
@@ -29,7 +30,7 @@ export class LanguagePair {
   // Choose a pair; a language that is not served is replaced by the first one.
   choose(source, target) {
     const sources = this.sources.map(({ code, name }) => [code, name]);
-    fill(this.selects.source, [["auto", "Detect language"], ...sources], source);
+    fill(this.selects.source, [...this.auto, ...sources], source);
     const targets = this.targets(this.source).map((code) => [code, this.name(code)]);
     fill(this.selects.target, targets, target);
   }

@@ -20,7 +20,7 @@ let shown = null; // current result: q, source, target and translations, the sho
 let running = null;
 let timer = 0;
 let isTargetChosen = false; // by the user; else a text in the target language changes the target
-const view = new AttentionView($("attention"));
+const view = new AttentionView($("attention"), (body, options) => ask("attention", { body, ...options }));
 
 function sayIn(element) {
   return (words = "", isError = false) => {

@@ -75,6 +75,7 @@ OF_GRAPHS = (
 )
 ONNX = Carried("ONNX graphs", (*OF_GRAPHS, "num_hypotheses"))
 LITERT = Carried("LiteRT graphs", ONNX.names)
+WEB = Carried("a page that translates", ONNX.names)
 OF_SAVED = (*ONNX.names, "prefixes", "strict", "protect")
 LITERT_ENGINE = Carried(
     'engine="litert" (engine="keras" takes it)', (*OF_SAVED, "suppress_tokens", "forced_first")

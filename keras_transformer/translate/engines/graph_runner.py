@@ -72,7 +72,8 @@ class OnnxGraphs:
         inputs = {"token_ids": tokens[:, None], **memory, **past}
         if self.has_position:
             inputs["position"] = np.array(position)
-        logits, *present = self.decoder.run(None, inputs)
+        names = ["logits", *(name.replace("past", "present") for name in past)]
+        logits, *present = self.decoder.run(names, inputs)
         return logits, dict(zip(past, present, strict=True))
 
 
