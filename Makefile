@@ -12,7 +12,8 @@
 # make install-test  install wheel and sdist in empty environments with one backend; three minutes
 # make release       write wheel, sdist, the translator's wheel and software bill of materials to
 #                    dist/; list the known vulnerabilities of the tested versions, from PyPI
-# make docs          build the documentation into site/
+# make docs          build the documentation into site/; with the page of `make page`, if it is there
+# make page          export tatoeba to a page that translates in the browser, build/page
 # make lint          check style and import rules
 # make size          lines of code per package, words of the documentation, the longest file and
 #                    function
@@ -38,7 +39,9 @@ FAST := $(wildcard tests/test_*.py) $(addprefix tests/,decoding demo distributio
 # Tests start many processes: with bytecode files, only the first one compiles a module.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: check size demo test $(addprefix test-,$(BACKENDS)) published faults fuzz install-test bench lint docs format clean release
+PAGE := build/page
+
+.PHONY: check size demo test $(addprefix test-,$(BACKENDS)) published faults fuzz install-test bench lint docs page format clean release
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -120,6 +123,10 @@ lint: .venv/ready
 # variable turns off the theme's long notice about MkDocs 2, in which warnings would be overlooked.
 docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+page: .venv/ready
+	rm -rf $(PAGE)
+	$(BIN)/keras-transformer export saved_models/tatoeba $(PAGE) --format web
 
 format: .venv/ready
 	$(BIN)/ruff check --fix .

@@ -1,5 +1,7 @@
 """Hooks of MkDocs: lessons and quick start are notebooks, too; results are pages; mermaid.js is in.
 
+The site also has the page that translates, if `make page` has built it.
+
 Without a `window.mermaid`, the theme (mkdocs-material 9.8) loads it from unpkg.com. The package
 `mermaidx` contains the published `mermaid.min.js`.
 """
@@ -20,6 +22,7 @@ from mkdocs.utils import get_relative_url
 SCRIPT = "assets/javascripts/mermaid.min.js"
 ROOT = Path(__file__).parents[1]
 RESULTS, CARD = "benchmarks/results", "saved_models/tatoeba/README.md"
+PAGE, PLACE = ROOT / "build" / "page", "<!-- the page -->"  # of `make page`; where it is linked
 DIAGRAM = '<pre class="mermaid">'
 NOTEBOOKS = re.compile(r"(?:lessons/\d.*|quick-start)\.md")
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -41,6 +44,9 @@ def on_files(files: Files, config: Any) -> Files:
     for path in (ROOT / CARD, *sorted((ROOT / RESULTS).rglob("*.*"))):
         uri, level = path.relative_to(ROOT).as_posix(), InclusionLevel.NOT_IN_NAV
         files.append(File.generated(config, uri, abs_src_path=str(path), inclusion=level))
+    for path in filter(Path.is_file, PAGE.rglob("*")):
+        uri = f"page/{path.relative_to(PAGE).as_posix()}"
+        files.append(File.generated(config, uri, abs_src_path=str(path)))
     script = resources.files("mermaidx") / "assets" / "mermaid.js"
     files.append(File.generated(config, SCRIPT, content=script.read_bytes()))
     return files
@@ -77,6 +83,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
     Links to notebooks download them.
     """
+    if page.file.src_uri == "try.md":
+        link = "[Open the page](page/index.html){: .md-button .md-button--primary }"
+        markdown = markdown.replace(
+            PLACE, link if PAGE.is_dir() else "In a checkout, `make page` builds it."
+        )
     if page.file.src_uri.startswith(RESULTS):
         return re.sub(r"\]\(((?:\.\./)+)docs/", r"](\1", markdown)
     markdown = re.sub(r"(\]\([\w-]+\.ipynb\))", r"\1{: download}", markdown)

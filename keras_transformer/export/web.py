@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import keras_transformer
 from keras_transformer.config import require
 from keras_transformer.export.graph_folder import write_parts
 from keras_transformer.export.web_runtime import BINARY, VERSION, runtime_files
@@ -23,7 +22,7 @@ from keras_transformer.translate.engines.carried import WEB
 from keras_transformer.translate.translator import Translator
 
 PAGE = Path(__file__).with_name("page")
-SERVED = Path(keras_transformer.__file__).parent / "serving" / "page"  # the server's page
+SERVED = Path(__file__).parents[1] / "serving" / "page"  # the server's page
 SHARED = (
     "attention.css", "attention.js", "copy.js", "differences.js", "heatmap.js", "icon.svg",
     "languages.js", "lines.js", "page.css", "pieces.js", "scroller.js", "touch.js",

@@ -7,20 +7,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from keras_transformer.export import onnx_graph
 from keras_transformer.system.elsewhere import INVALID
 from keras_transformer.translate.translator import Translator
 
+SMALL = 1 << 16  # numbers of a table that is not packed
+
 
 def quantize(path: Path) -> None:
     """Replace the weights of a graph's products and embeddings by 8-bit numbers."""
     model = onnx.load(path)
     fold_transposes(model.graph)
-    quantize_dynamic(model, path, per_channel=True, weight_type=QuantType.QInt8)
+    pack_tables(model.graph)
+    quantize_dynamic(model, path, ["MatMul"], per_channel=True, weight_type=QuantType.QInt8)
 
 
 def fold_transposes(graph: Any) -> None:
@@ -35,6 +39,40 @@ def fold_transposes(graph: Any) -> None:
         transposed = numpy_helper.from_array(array.transpose(axes or None).copy(), node.output[0])
         graph.initializer.append(transposed)
         graph.node.remove(node)
+    _remove_unused(graph)
+
+
+def pack_tables(graph: Any) -> None:
+    """Replace the tables of embeddings by 8-bit numbers, and a factor for each row.
+
+    onnxruntime's own quantization has one factor for a whole table. Small tables, such as that of
+    the positions, stay as they are.
+    """
+    weights = {x.name: x for x in graph.initializer if x.data_type == TensorProto.FLOAT}
+    tables = {name for name, x in weights.items() if len(x.dims) == 2 and np.prod(x.dims) > SMALL}
+    for place, node in [*enumerate(graph.node)][::-1]:
+        if node.op_type != "Gather" or node.input[0] not in tables:
+            continue
+        (name, ids), (rows,) = node.input, node.output
+        table = numpy_helper.to_array(weights[name])
+        scales = np.maximum(np.abs(table).max(axis=1, keepdims=True) / 127, 1e-12)
+        numbers, factors, floats = (f"{rows}_{x}" for x in ("numbers", "factors", "floats"))
+        packed = {numbers: np.rint(table / scales).astype("int8"), factors: scales}
+        for part, array in packed.items():
+            graph.initializer.append(numpy_helper.from_array(array, f"{part}_table"))
+        steps = [
+            helper.make_node("Gather", [f"{numbers}_table", ids], [numbers]),
+            helper.make_node("Gather", [f"{factors}_table", ids], [factors]),
+            helper.make_node("Cast", [numbers], [floats], to=TensorProto.FLOAT),
+            helper.make_node("Mul", [floats, factors], [rows]),
+        ]
+        del graph.node[place]
+        for step in reversed(steps):
+            graph.node.insert(place, step)
+    _remove_unused(graph)
+
+
+def _remove_unused(graph):
     used = {name for node in graph.node for name in node.input}
     for unused in [x for x in graph.initializer if x.name not in used]:
         graph.initializer.remove(unused)

@@ -89,7 +89,7 @@ def test_attention_by_keyboard(page, runner):
     pieces = runner.source.encode("the old man", out_type=str)
     source = [*before, *(runner.source_ids[x] for x in pieces), *after]
     memory = runner.graphs.encode([source])
-    inputs = {"token_ids": [[facts["bos_id"]]], **memory, **runner.graphs.empty(1)}
+    inputs = {"token_ids": [[facts["bos_id"]]], **memory, **runner.graphs.empty(1, 1)}
     (weights,) = runner.graphs.decoder.run(["attention"], inputs)
     assert weights.shape == (1, 1, 2, len(source))
     cells = (
