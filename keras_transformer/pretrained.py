@@ -136,9 +136,9 @@ def load_pretrained(
         source: Folder with `config.json`, weights and tokenizer files; a zip file of one; a folder
             of CTranslate2, with `model.bin`, vocabularies and tokenizer files (Whisper, T5, Marian
             and its relatives); a GGUF file of a LLaMA (also SmolLM and Mistral), Qwen2, Qwen3,
-            Phi-3, Gemma or GPT-2; a model of Marian, `model.npz`, or its folder with `decoder.yml`
-            (several models in it become an ensemble); or the name of a model on the hub, which is
-            downloaded once and kept in the cache of `huggingface_hub`.
+            Phi-3, OLMo 2, Granite, Gemma or GPT-2; a model of Marian, `model.npz`, or its folder
+            with `decoder.yml` (several models in it become an ensemble); or the name of a model on
+            the hub, which is downloaded once and kept in the cache of `huggingface_hub`.
         source_language, target_language: Language codes of a multilingual model, such as "de"
             (M2M-100), "deu_Latn" (NLLB-200), "de_DE" (mBART-50), "deu" (a tag of Marian) or "de"
             (T5, MADLAD-400); None: the languages in its files. `Translator.between` chooses others.

@@ -186,6 +186,17 @@ def _phi3(facts, names):
     )
 
 
+def _granite(facts, names):
+    """Return the fields of a Granite; a factor that is absent or 0 is the usual one."""
+    usual = _head_dim(facts) ** -0.5
+    return _with_bias(facts, names) | dict(
+        embedding_multiplier=facts.get("embedding_scale") or 1.0,
+        residual_multiplier=facts.get("residual_scale") or 1.0,
+        attention_multiplier=facts.get("attention.scale") or usual,
+        logits_scaling=facts.get("logit_scale") or 1.0,
+    )
+
+
 def _gemma(facts, names):
     return _grouped(facts)
 
@@ -223,6 +234,7 @@ def _gemma3(facts, names):
 
 _HEADS = ("attention.head_count_kv", "attention.key_length", "attention.value_length")
 _WINDOWS = ("attention.sliding_window", "attention.sliding_window_pattern")
+_FACTORS = ("embedding_scale", "residual_scale", "attention.scale", "logit_scale")
 _CAPS = ("attn_logit_softcapping", "final_logit_softcapping")
 _PAIRS = ("attn_q", "attn_k")
 ARCHITECTURES = {
@@ -239,6 +251,19 @@ ARCHITECTURES = {
         },
         _phi3,
         also_read=(*_HEADS, "attention.sliding_window"),
+    ),
+    "olmo2": Architecture(
+        "olmo2",
+        {
+            **{x: y for x, y in _BLOCK.items() if x not in ("attn_norm", "ffn_norm")},
+            **{x: y for x, y in _OUTPUT_NORMS.items() if x != "ffn_norm"},
+            **_QK_NORMS,
+        },
+        _with_bias,
+        also_read=_HEADS,
+    ),
+    "granite": Architecture(
+        "granite", _BLOCK, _granite, also_read=(*_HEADS, *_FACTORS), interleaved=_PAIRS
     ),
     "gemma": Architecture("gemma", _BLOCK, _gemma, also_read=_HEADS, norms_plus_one=True),
     "gemma2": Architecture(

@@ -63,6 +63,8 @@ _QWEN2_RULE = SplitRule(_split(_QWEN2), normalizer={"type": "NFC"})
 RULES = {  # by `tokenizer.ggml.pre`
     "gpt-2": SplitRule([_BYTES]),
     "smollm": SplitRule([_DIGITS, _BYTES]),
+    "refact": SplitRule([_DIGITS, _BYTES]),  # of Granite
+    "dbrx": SplitRule(_split(_LLAMA3)),  # of OLMo 2
     "llama-bpe": _LLAMA3_RULE,
     "llama3": _LLAMA3_RULE,
     "llama-v3": _LLAMA3_RULE,

@@ -26,7 +26,7 @@ GPT2 = dict(
     eos_token_id=2,
 )  # fmt: skip
 NORMS_PLUS_ONE = ("gemma", "gemma2", "gemma3")
-INTERLEAVED = ("llama", "smollm3")
+INTERLEAVED = ("llama", "smollm3", "granite")
 KEYS = {  # of llama.cpp, and fields of `transformers`
     "context_length": "max_position_embeddings",
     "embedding_length": "hidden_size",
@@ -41,6 +41,10 @@ KEYS = {  # of llama.cpp, and fields of `transformers`
     "final_logit_softcapping": "final_logit_softcapping",
     "attention.key_length": "head_dim",
     "attention.value_length": "head_dim",
+    "embedding_scale": "embedding_multiplier",
+    "residual_scale": "residual_multiplier",
+    "attention.scale": "attention_multiplier",
+    "logit_scale": "logits_scaling",
 }
 
 

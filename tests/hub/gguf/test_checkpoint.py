@@ -26,6 +26,9 @@ from tests.hub.gguf.files import (
     write_model,
 )
 
+FACTORS = dict(
+    embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.2, logits_scaling=0.4
+)
 MODELS = {
     "llama": ("llama", "llama", SIZES),
     "llama-bias": ("llama", "llama", SIZES | dict(attention_bias=True)),
@@ -33,6 +36,8 @@ MODELS = {
     "smollm3": ("smollm3", "smollm3", SIZES | dict(num_hidden_layers=5)),
     "qwen2": ("qwen2", "qwen2", SIZES),
     "qwen3": ("qwen3", "qwen3", SIZES | WIDE),
+    "olmo2": ("olmo2", "olmo2", SIZES),
+    "granite": ("granite", "granite", SIZES | FACTORS),
     "phi3": ("phi3", "phi3", SIZES | dict(sliding_window=7)),
     "gemma": ("gemma", "gemma", SIZES | WIDE),
     "gemma2": (

@@ -119,6 +119,25 @@ def test_what_llama_cpp_takes_for_a_missing_key():
     assert not config(LLAMA, "output.weight")["tie_word_embeddings"]
 
 
+def test_factors_of_a_granite():
+    granite = {x.replace("llama.", "granite."): y for x, y in LLAMA.items()}
+    granite |= {"general.architecture": "granite"}
+    names = ("embedding_multiplier", "residual_multiplier", "logits_scaling")
+    assert [config(granite)[x] for x in names] == [1.0, 1.0, 1.0]
+    for absent in ({}, {"granite.attention.scale": 0.0}):
+        assert config(granite | absent)["attention_multiplier"] == 128**-0.5
+    factors = {"granite.logit_scale": 16.0, "granite.attention.scale": 0.0078125}
+    found = config(granite | factors)
+    assert (found["logits_scaling"], found["attention_multiplier"]) == (16.0, 0.0078125)
+
+
+def test_windows_of_an_olmo3_are_refused():
+    olmo = {x.replace("llama.", "olmo2."): y for x, y in LLAMA.items()}
+    olmo |= {"general.architecture": "olmo2", "olmo2.attention.sliding_window": 4096}
+    with pytest.raises(ValueError, match="olmo2.attention.sliding_window in x.gguf is 4096, which"):
+        config(olmo)
+
+
 def test_a_part_of_the_heads_of_a_phi3_rotates():
     phi3 = {x.replace("llama.", "phi3."): y for x, y in LLAMA.items()}
     phi3 |= {"general.architecture": "phi3", "phi3.rope.dimension_count": 96}

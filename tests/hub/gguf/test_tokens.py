@@ -130,6 +130,7 @@ PUBLISHED = {  # the `pre_tokenizer` of published files, made with the library
         tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False),
     ],
 }
+PUBLISHED["refact"] = PUBLISHED["smollm"]  # of Granite
 
 
 @pytest.mark.parametrize("name", RULES)
