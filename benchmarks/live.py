@@ -99,6 +99,7 @@ def rows_of(folder: str, engine: str, sets: dict[str, list[tuple[str, str]]]) ->
         whole = translator.translate(sources, beam_size=1, protect=False)
         delays = [[len(x.split())] * len(y.split()) for x, y in zip(sources, whole, strict=True)]
         rows.append([*label, "offline", "", *scores(pairs, whole, delays)])
+        print(*rows[-1], flush=True)
         live = Remembering(translator)
         for policy, sizes in SIZES.items():
             for size in sizes:
@@ -131,7 +132,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
-    parser.add_argument("--sentences", type=int, nargs=2, default=[500, 100], help="of each text")
+    parser.add_argument(
+        "--sentences", type=int, nargs=2, default=[500, 100], help="of each text; 0: none"
+    )
     parser.add_argument("--engine", default="ctranslate2", help="of the drafts")
     parser.add_argument("--save", action="store_true", help="write table and plot to results/")
     options = parser.parse_args()
@@ -143,7 +146,8 @@ def main() -> None:
     sets = {}
     for (name, file), count in zip(SETS.items(), options.sentences, strict=True):
         sides = (options.data / file.format(code) for code in ("en", "de"))
-        sets[name] = spaced(read_pairs(*sides), count)
+        if count:
+            sets[name] = spaced(read_pairs(*sides), count)
     rows = [row for folder in options.folders for row in rows_of(folder, options.engine, sets)]
     parts = [contest.table(HEADER, rows), "Sentences: " + ", ".join(map(str, options.sentences))]
     if options.save:

@@ -18,6 +18,7 @@ from keras_transformer.text.marian_tokenizer import tag_of
 from keras_transformer.training.corpus_options import CorpusOptions
 from keras_transformer.training.document_pairs import separated, with_context
 from keras_transformer.training.noise import with_noise
+from keras_transformer.training.prefix_pairs import with_prefixes
 from keras_transformer.training.runs import say
 
 
@@ -44,6 +45,7 @@ def read_corpora(
     context_sentences: int = 0,
     noise: float = 0.0,
     seed: int = 0,
+    prefix_pairs: float = 0.0,
     **cleaning: Any,
 ) -> Corpus:
     """Read several corpora, clean each, and join them to one.
@@ -58,6 +60,7 @@ def read_corpora(
         context_sentences: Number of previous sentences that are joined to each sentence of a corpus
             with `documents`; 0: none.
         noise, seed: Arguments `share` and `seed` of `with_noise`.
+        prefix_pairs: Argument `share` of `with_prefixes`.
         cleaning: Options of `clean`.
 
     Raises:
@@ -71,7 +74,7 @@ def read_corpora(
         accepted = "0 where no corpus has documents = true"
         require(has_documents, "context_sentences", context_sentences, accepted)
     texts = [
-        replace(x, train=with_noise(x.train, noise, seed))
+        replace(x, train=with_prefixes(with_noise(x.train, noise, seed), prefix_pairs, seed))
         for table in tables
         for x in _read(table, folder, train_size, context_sentences, cleaning)
     ]

@@ -23,6 +23,7 @@ from keras_transformer.training.corpus_options import checked
 from keras_transformer.training.document_pairs import with_context
 from keras_transformer.training.mixture import read_corpora
 from keras_transformer.training.noise import with_noise
+from keras_transformer.training.prefix_pairs import with_prefixes
 from keras_transformer.training.recipe import TranslationRecipe
 from keras_transformer.training.runs import say
 from keras_transformer.training.terms import with_terms
@@ -85,7 +86,8 @@ def read_text(
         )
         settings = data_folder or Path(), options.temperature, options.train_size
         context, noise, seed = options.context_sentences, options.noise, options.seed
-        corpus = read_corpora(tables, *settings, context, noise, seed, **cleaning)
+        prefixes = options.prefix_pairs
+        corpus = read_corpora(tables, *settings, context, noise, seed, prefixes, **cleaning)
         pairs = corpus.train
     else:
         corpus = _corpus(options, data_folder, files)
@@ -107,6 +109,7 @@ def read_text(
                     stacklevel=2,
                 )
         pairs = with_noise(pairs, options.noise, options.seed)
+        pairs = with_prefixes(pairs, options.prefix_pairs, options.seed)
     if options.inline_terms:
         pairs = with_terms(pairs, options.inline_terms, options.seed)
     return corpus, pairs

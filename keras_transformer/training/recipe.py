@@ -55,6 +55,9 @@ class TranslationRecipe:
             so that the model learns to use a glossary, see `training.terms.with_terms`; 0: none.
         noise: Share of the training pairs that are changed as people type and paste text, such as
             0.2, see `training.noise.with_noise`; 0: none. It excludes `context_sentences`.
+        prefix_pairs: Share of the training pairs of which a prefix is added, for live translation,
+            such as 0.5, see `training.prefix_pairs.with_prefixes`; 0: none. It excludes
+            `context_sentences`.
         context_sentences: Number of previous sentences of its document with which each sentence is
             read and translated, see `text.context.in_context`; an empty line in both text files
             ends a document. Each sentence also occurs alone. 0: none.
@@ -121,6 +124,7 @@ class TranslationRecipe:
     subword_sampling: float = 0.0
     inline_terms: float = 0.0
     noise: float = 0.0
+    prefix_pairs: float = 0.0
     context_sentences: int = 0
     model: dict[str, Any] = dataclasses.field(default_factory=dict)
     tokens_per_batch: int = 4096
@@ -169,8 +173,9 @@ class TranslationRecipe:
             accepted = f"from 1 to tokens_per_batch={self.tokens_per_batch}"
             in_range = 1 <= self.packed_length <= self.tokens_per_batch
             require(in_range, "packed_length", self.packed_length, accepted)
-        can_be_noisy = not (self.context_sentences and self.noise)
-        require(can_be_noisy, "noise", self.noise, "0 with context_sentences")
+        for name in ("noise", "prefix_pairs"):
+            value = getattr(self, name)
+            require(not (self.context_sentences and value), name, value, "0 with context_sentences")
         if self.model.get("guided_alignment"):
             self.check_guided("with model.guided_alignment")
         if self.monitor == "val_bleu" and self.patience is not None:
@@ -213,6 +218,7 @@ _RANGES = {
     "ema_decay": ("in [0, 1)", lambda x: 0 <= x < 1),
     "inline_terms": ("in [0, 1]", lambda x: 0 <= x <= 1),
     "noise": ("in [0, 1]", lambda x: 0 <= x <= 1),
+    "prefix_pairs": ("in [0, 1]", lambda x: 0 <= x <= 1),
     "label_smoothing": ("in [0, 1)", lambda x: 0 <= x < 1),
     "peak_learning_rate": ("above 0 or none", lambda x: x is None or x > 0),
     "clip_norm": ("above 0 or none", lambda x: x is None or x > 0),

@@ -50,6 +50,13 @@ def test_one_pair_of_languages_has_no_tags(folder, capsys):
     assert "en-de with <BT>: 1 pairs, 2.00 times per epoch, 33.3% of the pairs" in said
 
 
+def test_prefixes_are_cut_after_noise_and_before_tags(folder, monkeypatch):
+    monkeypatch.setattr(noise, "CHANGES", (lambda x, y, *others: (f"{x} {x}", f"{y} {y}"),))
+    corpus = read(folder, DE, FR, noise=1.0, prefix_pairs=1.0)
+    assert corpus.train[:2] == [(">>de<< one one", "eins eins"), (">>de<< one", "eins")]
+    assert len(corpus.train) == 10 and corpus.validation[0] == (">>de<< five", "fünf")
+
+
 def test_noise_comes_after_cleaning_and_before_tags(folder, monkeypatch):
     monkeypatch.setattr(noise, "CHANGES", (noise._capitals,))
     corpus = read(folder, DE, FR, noise=1.0)

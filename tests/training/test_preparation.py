@@ -86,6 +86,14 @@ def test_a_start_without_terms(tmp_path):
         prepare_run(options, corpus, pairs, tmp_path)
 
 
+def test_prefixes_are_in_the_training_text_alone():
+    options = TranslationRecipe()
+    corpus, pairs = read_text(options, None, FILES)
+    other_corpus, more = read_text(dataclasses.replace(options, prefix_pairs=0.9), None, FILES)
+    assert len(more) > len(pairs) and set(pairs) <= set(more)
+    assert other_corpus.validation == corpus.validation
+
+
 def test_noise_is_in_the_training_text_alone():
     options = TranslationRecipe(train_size=50)
     corpus, pairs = read_text(options, None, FILES)

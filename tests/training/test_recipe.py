@@ -56,6 +56,7 @@ def test_each_choice_is_accepted(name, choices):
         ("ema_decay", 0.0, 1.0),
         ("inline_terms", 1.0, 1.1),
         ("noise", 1.0, 1.1),
+        ("prefix_pairs", 1.0, 1.1),
         ("context_sentences", 0, -1),
     ],
 )
