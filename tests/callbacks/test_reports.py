@@ -37,6 +37,7 @@ class Words(Tokenizer):
         return {}
 
 
+@pytest.mark.once("tests/translate/test_pipeline.py translates under each")
 def test_translation_quality_logs_bleu_of_the_model_in_training(tmp_path, data):
     model = new_model()
     translator = Translator(model, Words())

@@ -65,6 +65,7 @@ def test_scores_are_those_of_the_model(translator):
             assert translator.config.bos_id not in hypothesis
 
 
+@pytest.mark.once("numbers: the test above searches within limits under each")
 def test_a_factor_limits_the_output(translator):
     """Twice the 4 ids of the sources are 4 more than these."""
     rows = [ops.convert_to_tensor(x) for x in (SOURCE, 2 * np.array([4, 4, 2], "int32"))]
@@ -169,7 +170,7 @@ def lists(ids, vocab_size=13):
 
 
 @pytest.mark.parametrize(
-    "beam_size,penalty", cases(itertools.product((1, 3), (1.0, 2.0)), (1, 2.0), (3, 2.0))
+    "beam_size,penalty", cases(itertools.product((1, 3), (1.0, 2.0)), (3, 2.0))
 )
 def test_a_shortlist_of_all_ids_changes_nothing(translator, beam_size, penalty):
     search = Search(beam_size, 0.6, max_extra_length=EXTRA, repetition_penalty=penalty)
