@@ -56,12 +56,12 @@ def onnx(
         The path `out`.
 
     Raises:
-        ImportError: If PyTorch, `onnx`, `onnxruntime` or `onnxscript` is missing.
+        ImportError: If PyTorch, `onnx` or `onnxscript` is missing; with a layout, `onnxruntime`.
         ValueError, FileExistsError, RuntimeError: If `layout` is unknown; see `write_folder` and
             `transformers_js`.
     """
     require(layout in (None, LAYOUT), "layout", layout, f"{LAYOUT!r} or None")
-    for name in ("torch", "onnx", "onnxruntime", "onnxscript"):
+    for name in ("torch", "onnx", "onnxscript", *(["onnxruntime"] if layout else [])):
         if importlib.util.find_spec(name) is None:
             raise missing("exporting ONNX graphs", "torch", "onnx")
     languages = source_language, target_language

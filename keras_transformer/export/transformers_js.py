@@ -18,6 +18,7 @@ from keras_transformer.text.hugging_face_tokenizer import FAST, OPTIONS
 from keras_transformer.text.sentence_piece_conversion import tokenizer_json
 from keras_transformer.translate.translator import Translator
 
+LARGEST = 1_500_000_000  # bytes of weights: a graph's file has 2 GB at most
 BEAMS = ("num_beams", "length_penalty", "early_stopping")  # fields of a search with beams
 
 
@@ -56,15 +57,8 @@ def transformers_js(
     check_free(out, overwrite)
     translator = Translator.load(folder, "float32", *languages)
     translator.require_direct()
+    _check(translator)
     tokenizer, config = translator.tokenizer, translator.model.config
-    is_shared = isinstance(tokenizer, SentencePieceTokenizer) and tokenizer.shared
-    kind = type(tokenizer).__name__
-    require(is_shared, "tokenizer", kind, "a SentencePieceTokenizer with one vocabulary")
-    is_plain = isinstance(config, TransformerConfig)
-    require(is_plain, "model", type(translator.model).__name__, "a Transformer")
-    require(not config.decoder_recurrence, "decoder_recurrence", config.decoder_recurrence, "None")
-    accepted = "another id than EOS, for transformers.js"
-    require(config.bos_id not in config.eos_ids, "bos_id", config.bos_id, accepted)
     generation = generation_fields(translator)
     for field in BEAMS:
         generation.pop(field, None)
@@ -79,6 +73,23 @@ def transformers_js(
         (temporary / FAST).write_text(compact, "utf-8")
         write_json(temporary / OPTIONS, _tokenizer_fields(tokenizer, file, config.max_length))
     return out
+
+
+def _check(translator):
+    """Raise ValueError if a translator does not fit transformers.js."""
+    tokenizer, model = translator.tokenizer, translator.model
+    is_shared = isinstance(tokenizer, SentencePieceTokenizer) and tokenizer.shared
+    kind = type(tokenizer).__name__
+    require(is_shared, "tokenizer", kind, "a SentencePieceTokenizer with one vocabulary")
+    config = model.config
+    is_plain = isinstance(config, TransformerConfig)
+    require(is_plain, "model", type(model).__name__, "a Transformer")
+    require(not config.decoder_recurrence, "decoder_recurrence", config.decoder_recurrence, "None")
+    accepted = "another id than EOS, for transformers.js"
+    require(config.bos_id not in config.eos_ids, "bos_id", config.bos_id, accepted)
+    size = 4 * model.count_params()
+    accepted = f"at most {LARGEST:,} bytes of weights in float32"
+    require(size <= LARGEST, "model", f"{size:,} bytes", accepted)
 
 
 def _config_fields(config: TransformerConfig) -> dict[str, Any]:

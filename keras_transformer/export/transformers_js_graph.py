@@ -99,7 +99,8 @@ def write(model: EncoderDecoder, folder: Path) -> None:
         quantize_dynamic(
             path,
             folder / f"{name}_quantized.onnx",
-            weight_type=QuantType.QInt8,
+            per_channel=True,
+            weight_type=QuantType.QUInt8,  # of signed weights, sums overflow on some processors
             extra_options=dict(EnableSubgraph=True, MatMulConstBOnly=True),
         )
 

@@ -143,7 +143,7 @@ def test_the_example_of_the_documentation(exported, tmp_path):
     assert re.search(r"translation_text: 'Wo ist .*Bahnhof\?'", output), output
 
 
-def test_what_does_not_fit_is_refused(tmp_path, randomize):
+def test_what_does_not_fit_is_refused(tmp_path, randomize, monkeypatch):
     def save(name, config=(), search=(), **options):
         tokenizer = SentencePieceTokenizer.train(ENGLISH, GERMAN, vocab_size=360, **options)
         sizes = tokenizer.source_vocab_size, tokenizer.target_vocab_size
@@ -163,6 +163,9 @@ def test_what_does_not_fit_is_refused(tmp_path, randomize):
     ):
         with pytest.raises(ValueError, match=message):
             onnx(folder, tmp_path / "out", layout="transformers-js")
+    monkeypatch.setattr("keras_transformer.export.transformers_js.LARGEST", 10)
+    with pytest.raises(ValueError, match="model must be at most 10 bytes of weights"):
+        onnx(folder, tmp_path / "out", layout="transformers-js")
     with pytest.raises(ValueError, match="layout must be 'transformers-js' or None, got 'web'"):
         onnx(folder, tmp_path / "out", layout="web")
     assert not (tmp_path / "out").exists()
