@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from keras_transformer.config import require
-from keras_transformer.hub.families.encoder_map import FIELDS, EncoderNames
+from keras_transformer.hub.families.encoder_map import EncoderNames
 from keras_transformer.hub.families.family import (
-    Family,
     Rule,
     dense,
     scale,
@@ -24,8 +23,9 @@ from keras_transformer.hub.families.fields import (
     token,
 )
 from keras_transformer.hub.families.llama_map import INPUT_NORMS
+from keras_transformer.hub.families.modernbert_map import FAMILY, SHARED_FIELDS, SIZES
 from keras_transformer.hub.families.rotary_fields import read_rotary, rotary_fields
-from keras_transformer.models import ModernBERT, ModernBERTConfig
+from keras_transformer.models import ModernBERTConfig
 
 _POOLINGS = dict(bos="cls", mean="mean", late="late")  # theirs -> ours
 
@@ -53,18 +53,9 @@ NAMES = _Names(
     output_bias="",
     pooler="dense",
     classifier="classifier",
-    sizes=dict(
-        vocab_size="vocab_size",
-        d_model="hidden_size",
-        d_ff="intermediate_size",
-        num_layers="num_hidden_layers",
-        num_heads="num_attention_heads",
-        num_kv_heads="num_key_value_heads",
-        epsilon="rms_norm_eps",
-    ),
+    sizes=SIZES | dict(num_kv_heads="num_key_value_heads", epsilon="rms_norm_eps"),
 )
-_OTHERS = ("hidden_dropout_prob", "layer_norm_eps", "is_decoder", "add_cross_attention")
-_FIELDS = {name: field for name, field in FIELDS.items() if name not in _OTHERS} | dict(
+_FIELDS = SHARED_FIELDS | dict(
     num_key_value_heads=size(None),
     head_dim=size(None),
     rms_norm_eps=positive(1e-5),
@@ -139,15 +130,12 @@ def _rules(config: ModernBERTConfig) -> list[Rule]:
 
 
 FAMILIES = {
-    "eurobert": Family(
-        ModernBERT,
+    "eurobert": FAMILY(
         _config,
         _rules,
         _config_file,
         aliases={},
         heads=NAMES.weights,
-        free=frozenset({"dropout", "head_dropout"}),
-        prefix="model.",
         fields=_FIELDS,
         also_read=("rope_theta", "partial_rotary_factor"),
         harmless=("pretraining_tp",),

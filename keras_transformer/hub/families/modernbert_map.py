@@ -1,10 +1,11 @@
-"""Map of ModernBERT checkpoints."""
+"""Map of ModernBERT checkpoints, and the parts that it shares with the map of EuroBERT."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 
-from keras_transformer.hub.families.encoder_map import FIELDS, EncoderNames
+from keras_transformer.hub.families.encoder_map import BERT_SIZES, FIELDS, EncoderNames
 from keras_transformer.hub.families.family import (
     Family,
     Rule,
@@ -33,6 +34,14 @@ from keras_transformer.hub.families.window_fields import (
 )
 from keras_transformer.models import ModernBERT, ModernBERTConfig
 
+# Sizes and fields of encoders with rotary positions; their dropout rates are of training only.
+SIZES = {ours: name for ours, name in BERT_SIZES.items() if ours not in ("dropout", "epsilon")}
+_OTHERS = ("hidden_dropout_prob", "layer_norm_eps", "is_decoder", "add_cross_attention")
+SHARED_FIELDS = {name: field for name, field in FIELDS.items() if name not in _OTHERS}
+FAMILY = functools.partial(
+    Family, ModernBERT, free=frozenset({"dropout", "head_dropout"}), prefix="model."
+)
+
 
 class _Names(EncoderNames):
     """Names of the parts of heads; each head has a dense layer and a norm of its own."""
@@ -54,21 +63,16 @@ NAMES = _Names(
     output_bias="decoder.bias",
     pooler="head.dense",
     classifier="classifier",
-    sizes=dict(
-        vocab_size="vocab_size",
-        d_model="hidden_size",
-        d_ff="intermediate_size",
-        num_layers="num_hidden_layers",
-        num_heads="num_attention_heads",
+    sizes=SIZES
+    | dict(
         max_length="max_position_embeddings",
         epsilon="norm_eps",
         pooling="classifier_pooling",
     ),
 )
-_OTHERS = ("hidden_dropout_prob", "layer_norm_eps", "is_decoder", "add_cross_attention")
 _NO_BIAS = dict.fromkeys(("attention_bias", "mlp_bias", "norm_bias", "classifier_bias"))
 _FIELDS = (
-    {name: field for name, field in FIELDS.items() if name not in _OTHERS}
+    SHARED_FIELDS
     | {name: exactly(False) for name in _NO_BIAS}
     | dict(
         norm_eps=positive(1e-5),
@@ -157,15 +161,12 @@ def _rules(config: ModernBERTConfig) -> list[Rule]:
 
 
 FAMILIES = {
-    "modernbert": Family(
-        ModernBERT,
+    "modernbert": FAMILY(
         _config,
         _rules,
         _config_file,
         aliases={"decoder.weight": ("model.embeddings.tok_embeddings.weight",)},
         heads=NAMES.weights,
-        free=frozenset({"dropout", "head_dropout"}),
-        prefix="model.",
         fields=_FIELDS,
         # Of training, and of an implementation on GPUs; `reference_compile` is in older files.
         harmless=(
