@@ -88,8 +88,8 @@ async def _found(request, id):
 @router.post("/v2/document/{id}", openapi_extra=body_of(DocumentRequest))
 async def status(request: Request, id: str) -> dict[str, Any]:
     """Return the state of a document: "translating", "done" or "error"."""
-    _, document = await _found(request, id)
-    await asyncio.wait([document.task], timeout=WAIT)
+    service, document = await _found(request, id)
+    await asyncio.wait([document.task], timeout=min(WAIT, service.settings.timeout / 2))
     if document.error is not None:
         return {"document_id": id, "status": "error", "error_message": document.error}
     if document.result is None:
