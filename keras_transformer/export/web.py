@@ -145,7 +145,8 @@ def check_splits(model: bytes, side: str) -> None:
 def write_page(folder: Path) -> None:
     """Complete a page whose folder has `model/` and `runtime/`: compress them, add the rest."""
     sizes = {}
-    for path in (*sorted((folder / "model").iterdir()), folder / "runtime" / BINARY):
+    model = sorted(path for path in (folder / "model").rglob("*") if path.is_file())
+    for path in (*model, folder / "runtime" / BINARY):
         content = path.read_bytes()
         path.unlink()
         packed = path.with_name(f"{path.name}.gz")

@@ -19,6 +19,7 @@ from keras_transformer.corpora.shards import Shard
 from keras_transformer.evaluation.assess import read_metrics, save_metrics
 from keras_transformer.export.graph_folder import write_folder
 from keras_transformer.export.transformers_js import transformers_js
+from keras_transformer.export.web_runtime import BINARY
 from keras_transformer.models import enable_lora
 from keras_transformer.saved.adapter_sets import merge
 from keras_transformer.system.files import complete
@@ -91,6 +92,13 @@ def exported_elsewhere(to, start):
             return to(*arguments, **options)
 
     return export_to
+
+
+def exported_page(folder, out, **options):
+    """Export a page; its runtime, which npm would fetch, is a small file."""
+    files = dict.fromkeys((BINARY, "LICENSE"), b"runtime")
+    with mock.patch.object(sys.modules[export.web.__module__], "runtime_files", lambda _: files):
+        return exported_elsewhere(export.web, write_folder)(folder, out, **options)
 
 
 def adapters(translator, folder):
@@ -181,6 +189,7 @@ def saves(translator, folder):
         "export to ONNX": exported(exported_elsewhere(export.onnx, write_folder)),
         "export to transformers.js": exported(exported_elsewhere(javascript, transformers_js)),
         "export to SavedModel": exported(exported_elsewhere(saved_model, saved_model)),
+        "export to a page": exported(exported_page),
         "merged adapter": Save(
             merged("law"),
             merged("sport"),
@@ -202,6 +211,7 @@ NAMES = (
     "export to ONNX",
     "export to transformers.js",
     "export to SavedModel",
+    "export to a page",
     "merged adapter",
     "shard of a corpus",
 )
