@@ -11,10 +11,10 @@ from typing import Any
 import onnx
 import torch
 from onnx import TensorProto, compose, helper
-from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from keras_transformer.backend import mask_bias, portable
 from keras_transformer.export.onnx_graph import KEYS, OPSET, DecoderGraph
+from keras_transformer.export.web_graph import quantize
 from keras_transformer.layers import padding_mask
 from keras_transformer.models import EncoderDecoder
 from keras_transformer.system.elsewhere import INVALID
@@ -94,15 +94,10 @@ def write(model: EncoderDecoder, folder: Path) -> None:
     folder.mkdir()
     graphs = {"encoder_model": encoder_of(model), "decoder_model_merged": decoder_of(model)}
     for name, graph in graphs.items():
-        path = folder / f"{name}.onnx"
-        onnx.save(graph, path)
-        quantize_dynamic(
-            path,
-            folder / f"{name}_quantized.onnx",
-            per_channel=True,
-            weight_type=QuantType.QUInt8,  # of signed weights, sums overflow on some processors
-            extra_options=dict(EnableSubgraph=True, MatMulConstBOnly=True),
-        )
+        onnx.save(graph, folder / f"{name}.onnx")
+        rounded = folder / f"{name}_quantized.onnx"
+        onnx.save(graph, rounded)
+        quantize(rounded)
 
 
 def encoder_of(model: EncoderDecoder) -> onnx.ModelProto:

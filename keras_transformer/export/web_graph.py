@@ -24,7 +24,14 @@ def quantize(path: Path) -> None:
     model = onnx.load(path)
     fold_transposes(model.graph)
     pack_tables(model.graph)
-    quantize_dynamic(model, path, ["MatMul"], per_channel=True, weight_type=QuantType.QInt8)
+    quantize_dynamic(
+        model,
+        path,
+        ["MatMul"],
+        per_channel=True,
+        weight_type=QuantType.QInt8,
+        extra_options={"EnableSubgraph": True},
+    )
 
 
 def fold_transposes(graph: Any) -> None:
@@ -73,9 +80,17 @@ def pack_tables(graph: Any) -> None:
 
 
 def _remove_unused(graph):
-    used = {name for node in graph.node for name in node.input}
+    used = {*_used(graph)}
     for unused in [x for x in graph.initializer if x.name not in used]:
         graph.initializer.remove(unused)
+
+
+def _used(graph):
+    """Yield the names that the nodes of a graph use, also those in the branches of an If."""
+    for node in graph.node:
+        yield from node.input
+        for attribute in node.attribute:
+            yield from _used(attribute.g)
 
 
 def main() -> None:

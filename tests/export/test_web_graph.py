@@ -47,6 +47,34 @@ def test_a_transposed_table_is_quantized(graph):
     assert {x.data_type for x in weights} == {TensorProto.INT8}
 
 
+def test_a_weight_of_a_branch_is_quantized(rng, tmp_path):
+    weight = numpy_helper.from_array(rng.normal(size=(64, 64)).astype("float32"), "weight")
+    x, y = (helper.make_tensor_value_info(x, TensorProto.FLOAT, ["n", 64]) for x in "xy")
+    product = helper.make_node("MatMul", ["x", "weight"], ["product"])
+    names = {"then_branch": "product", "else_branch": "copy"}
+    nodes = {"product": product, "copy": helper.make_node("Identity", ["x"], ["copy"])}
+    branches = {
+        branch: helper.make_graph(
+            [nodes[name]],
+            name,
+            [],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 64])],
+        )
+        for branch, name in names.items()
+    }
+    condition = helper.make_tensor_value_info("condition", TensorProto.BOOL, [1])
+    choice = helper.make_node("If", ["condition"], ["y"], **branches)
+    graph = helper.make_graph([choice], "choice", [x, condition], [y], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    path = tmp_path / "choice.onnx"
+    onnx.save(model, path)
+    inputs = {"x": rng.normal(size=(3, 64)).astype("float32"), "condition": np.array([True])}
+    (expected,) = onnxruntime.InferenceSession(path).run(None, inputs)
+    web_graph.quantize(path)
+    (rounded,) = onnxruntime.InferenceSession(path).run(None, inputs)
+    assert 0 < np.abs(rounded - expected).max() < 0.05 * np.abs(expected).max()
+
+
 def test_a_model_that_a_page_cannot_hold(tmp_path, capsys):
     web_graph.require_size(5_000_000)
     with pytest.raises(ValueError, match="holds at most 375,000,000 parameters, the model has 6"):
