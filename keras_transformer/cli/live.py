@@ -19,7 +19,6 @@ from keras_transformer.cli.common import (
     write_utf8,
 )
 from keras_transformer.search import LIVE, Search
-from keras_transformer.text.arriving_text import whole_words
 
 PolicyName = Annotated[
     str,
@@ -60,6 +59,7 @@ def live(
         keras-transformer transcribe saved_models/whisper - < talk.wav |
             keras-transformer live saved_models/en-de --policy wait-k --k 5
     """
+    from keras_transformer.text.arriving_text import whole_words
     from keras_transformer.translate.live import policy_named, translate_live
     from keras_transformer.translate.translator import Translator
 

@@ -78,7 +78,8 @@ class Waiting:
         return bool(self._jobs)
 
     def __len__(self) -> int:
-        return sum(map(len, self._jobs.values()))
+        # A copy: another thread may add a client meanwhile.
+        return sum(map(len, tuple(self._jobs.values())))
 
     def check(self, tokens: int) -> None:
         """Raise an error if the current client may not add so many tokens.

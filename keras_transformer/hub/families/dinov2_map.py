@@ -170,7 +170,9 @@ FAMILIES = {
             *("drop_path_rate", "use_mask_token", "apply_layernorm", "reshape_hidden_states"),
             *("out_features", "out_indices", "stage_names"),
         ),
-        names=_SAME | dict(num_classes="id2label", activation="hidden_act", d_ff="mlp_ratio"),
+        names=_SAME
+        | dict(num_classes="id2label", activation="hidden_act", d_ff="mlp_ratio")
+        | dict(num_registers="num_register_tokens"),
     )
     for kind in _CLASSES
 }
