@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from keras_transformer.config import require
-from keras_transformer.speech.cue_limits import Cue, CueLimits, lines_of
+from keras_transformer.speech.cue_limits import Cue, CueLimits
 from keras_transformer.speech.word_times import Word
 from keras_transformer.text.arriving_text import ends_sentence
+from keras_transformer.text.word_spans import join_words
 
 PAUSE = 1.0  # seconds without a word that end a cue, and the sentence of a translation
 FORMATS = (".srt", ".vtt")
@@ -30,7 +31,7 @@ def cues_of(words: Iterable[Word], limits: CueLimits | None = None) -> Iterator[
     limits = limits or CueLimits()
     last: Cue | None = None
     for group in _groups(words, limits):
-        lines = limits.wrapped([x.word for x in group])
+        lines = wrapped([x.word for x in group], limits.characters)
         start = group[0].start if last is None else max(group[0].start, last.start)
         if last:
             yield replace(last, end=max(last.start, min(last.end, start)))
@@ -55,6 +56,27 @@ def _groups(words, limits):
             group = group[end:]
     if group:
         yield group
+
+
+def wrapped(words: Sequence[str], width: int) -> list[str]:
+    """Return the words in the fewest lines, with the longest line as short as possible."""
+    lines = lines_of(words, width)
+    for narrower in range(max(map(len, words)), width):
+        if len(shorter := lines_of(words, narrower)) == len(lines):
+            return shorter
+    return lines
+
+
+def lines_of(words: Sequence[str], width: int) -> list[str]:
+    """Return the words in lines of at most `width` characters, if no word is longer."""
+    lines: list[str] = []
+    row: list[str] = []
+    for word in words:
+        if row and len(join_words([*row, word])) > width:
+            lines.append(join_words(row))
+            row = []
+        row.append(word)
+    return [*lines, join_words(row)]
 
 
 def _cut(words, characters):

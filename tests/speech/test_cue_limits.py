@@ -1,18 +1,10 @@
-"""Lines of subtitles by hand."""
+"""Limits of subtitles."""
 
 import pytest
 
-from keras_transformer.speech.cue_limits import Cue, CueLimits, lines_of
+from keras_transformer.speech.cue_limits import Cue, CueLimits
 
 pytestmark = pytest.mark.once("texts: no tensor")
-
-
-def test_lines_are_few_and_even():
-    words = "a bb ccc dd eeee f".split()
-    assert lines_of(words, 10) == ["a bb ccc", "dd eeee f"]
-    assert CueLimits(14).wrapped(words) == ["a bb ccc", "dd eeee f"]
-    assert CueLimits(20).wrapped(words) == ["a bb ccc dd eeee f"]
-    assert CueLimits(2).wrapped(["今", "日", "は。"]) == ["今日", "は。"]
 
 
 def test_rate():

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from keras_transformer.serving.readers import subtitles
 from keras_transformer.speech.cue_limits import CueLimits
-from keras_transformer.speech.cues import cues_of, subtitle_file, suffix_of_subtitles
+from keras_transformer.speech.cues import (
+    cues_of,
+    lines_of,
+    subtitle_file,
+    suffix_of_subtitles,
+    wrapped,
+)
 from keras_transformer.speech.word_times import Word
 
 pytestmark = pytest.mark.once("texts: no tensor")
@@ -74,3 +80,11 @@ def test_bad_input():
         suffix_of_subtitles("a.txt")
     with pytest.raises(ValueError, match=r"suffix must be one of .*, got '.ass'"):
         list(subtitle_file([], ".ass"))
+
+
+def test_lines_are_few_and_even():
+    words = "a bb ccc dd eeee f".split()
+    assert lines_of(words, 10) == ["a bb ccc", "dd eeee f"]
+    assert wrapped(words, 14) == ["a bb ccc", "dd eeee f"]
+    assert wrapped(words, 20) == ["a bb ccc dd eeee f"]
+    assert wrapped(["今", "日", "は。"], 2) == ["今日", "は。"]
