@@ -130,8 +130,8 @@ def main() -> None:
         expected = run(reference | dict(search=plain, lines=lines), max(options.threads))
         for _ in range(options.rounds):
             for name, threads in itertools.product(names, options.threads):
-                own = plain if name.startswith("ctranslate2") else search
-                task = dict(load=places[name][0], search=own, lines=lines)
+                row_search = plain if name.startswith("ctranslate2") else search
+                task = dict(load=places[name][0], search=row_search, lines=lines)
                 results.setdefault((name, threads), []).append(run(task, threads))
         sizes = {name: megabytes(place) for name, (_, place) in places.items()}
     table = []

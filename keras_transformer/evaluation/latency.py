@@ -27,9 +27,11 @@ def latency(delays: Sequence[int], source_length: int, reference_length: int) ->
         reference_length: Number of words of a reference translation.
 
     Raises:
-        ValueError: If there are no delays, or a length is below 1.
+        ValueError: If there are no delays, they fall or are negative, or a length is below 1.
     """
     require(len(delays) > 0, "delays", delays, "of at least one word")
+    ascend = all(x <= y for x, y in itertools.pairwise([0, *delays]))
+    require(ascend, "delays", delays, "numbers of at least 0 that never fall")
     require_whole("source_length", source_length, 1)
     require_whole("reference_length", reference_length, 1)
     count = len(delays)

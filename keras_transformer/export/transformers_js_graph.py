@@ -155,15 +155,15 @@ def _merged(cross, step, source):
     chosen = [f"chosen.{x}" for x in source]
     present = [x.replace("past_key_values", "present") for x in source]
     types = {x.name: x.type for x in step.graph.input}
-    given = [helper.make_value_info(x, types[y]) for x, y in zip(source, chosen, strict=True)]
-    for value in given:  # of no tokens, unless they are used
+    cached = [helper.make_value_info(x, types[y]) for x, y in zip(source, chosen, strict=True)]
+    for value in cached:  # of no tokens, unless they are used
         value.type.tensor_type.shape.dim[2].dim_param = "encoder_sequence_length_out"
     branches = {
         "then_branch": helper.make_graph(
             _copies(source, [f"given.{x}" for x in source]),
             "given",
             [],
-            [helper.make_value_info(f"given.{x.name}", x.type) for x in given],
+            [helper.make_value_info(f"given.{x.name}", x.type) for x in cached],
         ),
         "else_branch": helper.make_graph(cross.graph.node, "computed", [], cross.graph.output),
     }
@@ -174,7 +174,7 @@ def _merged(cross, step, source):
         [
             *(x for x in step.graph.input if x.name not in chosen),
             *cross.graph.input,
-            *given,
+            *cached,
             helper.make_tensor_value_info(CACHED, TensorProto.BOOL, [1]),
         ],
         [

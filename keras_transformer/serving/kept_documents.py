@@ -99,10 +99,10 @@ class KeptDocuments:
         self._drop(room=1)
         document = KeptDocument(owner, size)
         running = [x for x in self._documents.values() if x.expires is None]
-        own = sum(x.client == document.client for x in running)
+        count = sum(x.client == document.client for x in running)
         total = sum(x.size for x in running)
         for number, most, what in (
-            (own + 1, MOST_OF_A_CLIENT, "documents of a client"),
+            (count + 1, MOST_OF_A_CLIENT, "documents of a client"),
             (total + size, max(self.most_bytes, size), "bytes of documents"),
         ):
             if number > most:

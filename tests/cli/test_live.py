@@ -11,10 +11,10 @@ from keras_transformer.translate.live import WaitK, translate_live
 
 def test_each_sentence_has_a_line(run, folder, translator):
     text = "one two. three\ntwo one"
-    found = run("live", folder, "--policy", "wait-k", "--k", "2", stdin=text).stdout
+    translated = run("live", folder, "--policy", "wait-k", "--k", "2", stdin=text).stdout
     commits = translate_live(translator, text.replace("\n", "\n ").split(" "), WaitK(2))
     expected = "".join(x.text + "\n" * x.ends_sentence for x in commits)
-    assert found == expected and found.count("\n") == 3
+    assert translated == expected and translated.count("\n") == 3
     whole = run("live", folder, "--max-length", "3", stdin=text.replace(" ", "\n")).stdout
     alone = translator.translate(["one", "two.", "three", "two", "one"], beam_size=1, max_length=3)
     assert whole.splitlines() == alone

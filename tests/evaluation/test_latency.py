@@ -50,6 +50,9 @@ def test_means():
 def test_bad_input():
     with pytest.raises(ValueError, match="delays must be of at least one word, got \\[\\]"):
         latency([], 1, 1)
+    for delays in ([2, 1], [-1, 3]):
+        with pytest.raises(ValueError, match="delays must be numbers .* never fall, got"):
+            latency(delays, 3, 3)
     with pytest.raises(ValueError, match="source_length must be .*at least 1, got 0"):
         latency([1], 0, 1)
     with pytest.raises(ValueError, match="reference_length must be .*at least 1, got 0"):

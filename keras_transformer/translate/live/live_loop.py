@@ -63,7 +63,8 @@ def translate_live(
     Raises:
         ValueError: If the policy is none or needs another translator, or an option is out of range.
     """
-    require(not isinstance(chunks, str | bytes), "chunks", chunks, "an iterable of texts")
+    is_several = isinstance(chunks, Iterable) and not isinstance(chunks, str | bytes)
+    require(is_several, "chunks", chunks, "an iterable of texts")
     policy = WaitK() if policy is None else policy
     return _commits(translator, chunks, policy, _search(translator, policy, options))
 

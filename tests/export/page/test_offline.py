@@ -64,9 +64,9 @@ def test_ten_sentences_without_a_network(page, runner):
 
 
 def test_the_searches_of_the_numpy_program(page, runner):
-    found = page.evaluate(SEARCH, [SENTENCES[:4], SEARCHES])
+    results = page.evaluate(SEARCH, [SENTENCES[:4], SEARCHES])
     cases = [(text, search) for search in SEARCHES for text in SENTENCES[:4]]
-    for (text, search), hypotheses in zip(cases, found, strict=True):
+    for (text, search), hypotheses in zip(cases, results, strict=True):
         options = dict(max_extra_length=50) | search
         expected = runner.nbest(text, **options)
         assert [x["text"] for x in hypotheses] == [text for text, _ in expected], search

@@ -42,9 +42,9 @@ def test_pieces_are_those_of_sentencepiece(modules, options):
         ENGLISH, MADE_UP, vocab_size=320, **options, **languages
     )
     model, lines = tokenizer.source_model, ["", " ", *ENGLISH[:40], *texts()]
-    found = modules.evaluate(ENCODE, [base64.b64encode(model).decode(), lines])
+    encoded = modules.evaluate(ENCODE, [base64.b64encode(model).decode(), lines])
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    for text, (pieces, decoded) in zip(lines, found, strict=True):
+    for text, (pieces, decoded) in zip(lines, encoded, strict=True):
         expected = processor.encode(text, out_type=str)
         assert pieces == expected, text
         assert decoded == processor.decode_pieces(expected).replace("▁", " ").strip(), text

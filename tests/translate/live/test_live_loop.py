@@ -132,8 +132,9 @@ def test_a_step_for_callers_with_their_own_state(translator):
 
 @pytest.mark.once("errors before any computation")
 def test_bad_input(translator, tokenizer):
-    with pytest.raises(ValueError, match="chunks must be an iterable of texts, got 'one'"):
-        translate_live(translator, "one")
+    for chunks in ("one", None):
+        with pytest.raises(ValueError, match=f"chunks must be an iterable .*, got {chunks!r}"):
+            translate_live(translator, chunks)
     with pytest.raises(ValueError, match="chunks must hold strings, got int"):
         list(translate_live(translator, [1]))
     with pytest.raises(ValueError, match="policy must be a Policy, such as .*, got 'wait-k'"):
