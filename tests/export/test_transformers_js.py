@@ -64,7 +64,8 @@ def test_node_translates_alike(exported, texts, translations):
     assert translated("fp32", [[text] for text in texts[:10]]) == translations[:10]
     rounded = translated("q8", batches[:5])
     same = sum(x == y for x, y in zip(rounded, translations, strict=False))
-    assert same >= 0.9 * len(rounded)
+    # The sentences without `KT_DATA` are unusual, and so less certain.
+    assert same >= (0.9 if DEV.is_file() else 0.8) * len(rounded)
 
 
 class Files(http.server.SimpleHTTPRequestHandler):
