@@ -25,7 +25,8 @@ PAGE = Path(__file__).with_name("page")
 SERVED = Path(__file__).parents[1] / "serving" / "page"  # the server's page
 SHARED = (
     "attention.css", "attention.js", "copy.js", "differences.js", "heatmap.js", "icon.svg",
-    "languages.js", "lines.js", "page.css", "pieces.js", "scroller.js", "touch.js",
+    "languages.js", "lines.js", "live.js", "page.css", "pieces.js", "scroller.js", "touch.js",
+    "words.js",
 )  # fmt: skip
 WORKER = "service-worker.js"
 SPLITS = {1: "unigram", 2: "bpe"}  # types of SentencePiece models that sentencepiece.js reads

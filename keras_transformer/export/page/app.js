@@ -5,6 +5,7 @@ import { Client, whyNot } from "./client.js";
 import { copy } from "./copy.js";
 import { marked } from "./differences.js";
 import { LanguagePair, pairInAddress, withPair } from "./languages.js";
+import { LiveTranslation, showGrowing } from "./live.js";
 import { partsOf } from "./sentences.js";
 
 const PAUSE = 300; // milliseconds without typing, after which a text is translated
@@ -141,7 +142,7 @@ function showCount() {
 function show(result) {
   shown = result;
   const [best = "", ...others] = result?.translations ?? [];
-  $("translation").textContent = best;
+  showGrowing($("translation"), best);
   $("translation").lang = $("alternatives").lang = result?.target ?? "";
   const items = others.map((text, i) => {
     const [item, button] = ["li", "button"].map((name) => document.createElement(name));
@@ -180,6 +181,8 @@ async function translate() {
   const q = $("text").value;
   if (!pair) return;
   say();
+  live.restart();
+  if ($("live").checked) return continueLive(true);
   if (!q.trim()) return show(null);
   running = new AbortController();
   const { signal } = running;
@@ -207,7 +210,34 @@ function joined(parts, lists, rank) {
   return parts.slice(0, 2 * lists.length + 1).map((part, i) => (i % 2 ? texts[(i - 1) / 2] : part)).join("");
 }
 
-function edit() {
+// Live translation
+
+const live = new LiveTranslation({
+  ask(text, written, isWhole) {
+    const { source, target } = pair;
+    return client.ask("continue", { text, written, isWhole, source, target });
+  },
+  show(translation, q) {
+    show({ q, source: pair.source, target: pair.target, translations: [translation] });
+  },
+  fail: (error) => say(error.message, true),
+});
+
+function continueLive(isPaused) {
+  clearTimeout(timer);
+  showCount();
+  live.update($("text").value, isPaused);
+  timer = setTimeout(() => live.update($("text").value, true), PAUSE);
+}
+
+function switchLive() {
+  $("live-note").hidden = !$("live").checked;
+  show(null);
+  translate();
+}
+
+function edit({ inputType }) {
+  if (pair && $("live").checked) return continueLive(inputType === "insertFromPaste");
   showCount();
   clearTimeout(timer);
   if (!pair) return;
@@ -240,6 +270,7 @@ function listen() {
   for (const name of ["source", "target"]) $(name).addEventListener("change", changeLanguages);
   $("swap").addEventListener("click", swap);
   $("text").addEventListener("input", edit);
+  $("live").addEventListener("change", switchLive);
   $("clear").addEventListener("click", clear);
   $("copy").addEventListener("click", () => copy($("translation"), $("copy")));
   $("look").addEventListener("click", look);

@@ -25,7 +25,7 @@ export function limitOf(sourceLength, options, facts) {
 export async function beamSearch(graphs, sourceIds, first, options, facts, pause) {
   const { beam_size: size, scoring } = options;
   const ends = [facts.eos_id].flat(); // one EOS token, or several
-  const limit = limitOf(sourceIds.length, options, facts);
+  const limit = limitOf(Math.max(sourceIds.length, first.length), options, facts);
   const memory = await graphs.encode(sourceIds, size);
   let past = graphs.empty(size);
   let tokens = Array(size).fill(facts.bos_id);

@@ -36,11 +36,12 @@ export class Translator {
   }
 
   // Return the translations of a sentence that the search finds, with their scores, best first.
-  async nbest(text, direction, pause = async () => {}) {
+  // `first`: ids that they begin with.
+  async nbest(text, direction, pause = async () => {}, first = direction.target_frame[0], options = {}) {
     const ids = this.encode("source", text, direction.source_frame);
     if (!ids.length) return [{ text: "", score: 0 }];
-    const [first] = direction.target_frame;
-    const found = await beamSearch(this.graphs, ids, first, this.options, this.facts, pause);
+    const search = { ...this.options, ...options };
+    const found = await beamSearch(this.graphs, ids, first, search, this.facts, pause);
     return found.map(({ ids, score }) => ({ text: this.decode(ids), score }));
   }
 

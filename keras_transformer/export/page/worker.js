@@ -5,6 +5,7 @@
 
 import { Graphs } from "./graphs.js";
 import { LoadError, loadFiles, loadJson, missing, openCache } from "./loading.js";
+import { continued } from "./policy.js";
 import { Translator } from "./translator.js";
 
 const RUNTIME = "runtime/ort.wasm.bundle.min.mjs";
@@ -46,6 +47,11 @@ const tasks = {
 
   async translate({ text, source, target }, signal) {
     return translator.nbest(text, translator.direction(source, target), pauses(signal));
+  },
+
+  async continue({ text, written, isWhole, source, target }, signal) {
+    const direction = translator.direction(source, target);
+    return continued(translator, text, written, isWhole, direction, pauses(signal));
   },
 
   async attention({ text, translation, source, target }, signal) {

@@ -20,7 +20,17 @@ export async function askWithKey(path, { body, signal, say } = {}) {
 
 // Yield the chunks of a streamed answer of OpenAI's API. Waiting and errors are those of `ask`.
 export async function* askForChunks(path, { body, signal, say } = {}) {
-  const response = await answer(path, withKeyInHeader({ ...body, stream: true }, signal), signal, say);
+  const request = withKeyInHeader({ ...body, stream: true }, signal);
+  yield* eventsOf(await answer(path, request, signal, say));
+}
+
+// Yield the events of a route that streams its answer.
+export async function* askForEvents(path, { body, signal, say } = {}) {
+  yield* eventsOf(await answer(path, options(body, signal), signal, say));
+}
+
+// Yield the server-sent events of a response, up to "[DONE]".
+async function* eventsOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {

@@ -1,12 +1,13 @@
 // The translation page. Texts are inserted into the document as text only, never as markup.
 
-import { ask, Refused, storedKey, storeKey } from "./api.js";
+import { ask, askForEvents, Refused, storedKey, storeKey } from "./api.js";
 import { AttentionView } from "./attention.js";
 import { ChatView } from "./chat.js";
 import { copy } from "./copy.js";
 import { marked } from "./differences.js";
 import { takeFiles } from "./files.js";
 import { LanguagePair, pairInAddress, withPair } from "./languages.js";
+import { LiveTranslation, showGrowing } from "./live.js";
 import { showTabs } from "./tabs.js";
 import { hovers } from "./touch.js";
 
@@ -92,7 +93,7 @@ function showCount() {
 function show(found) {
   shown = found;
   const [best = "", ...others] = found?.translations ?? [];
-  $("translation").textContent = best;
+  showGrowing($("translation"), best);
   $("translation").lang = found?.target ?? "";
   showQuality(found?.quality);
   wait(false);
@@ -140,6 +141,8 @@ async function translate() {
   const { signal } = running;
   const q = $("text").value;
   say();
+  live.restart();
+  if ($("live").checked) return continueLive(true);
   if (!showCount() || !q.trim()) return show(null);
   wait(true);
   const { source, target } = pair;
@@ -161,7 +164,44 @@ async function translate() {
   }
 }
 
-function edit() {
+// Live translation
+
+const live = new LiveTranslation({
+  async ask(q, written, final) {
+    const { source, target } = pair;
+    let text = "";
+    const body = { q, written, final, source, target };
+    for await (const event of askForEvents("live", { body, say })) text += event.text;
+    say();
+    return text;
+  },
+  show(translation, q) {
+    show({ q, source: pair.source, target: pair.target, translations: [translation] });
+  },
+  fail: (error) => say(inWords(error, "The text"), true),
+});
+
+function continueLive(isPaused) {
+  clearTimeout(timer);
+  if (!showCount()) return;
+  live.update($("text").value, isPaused);
+  timer = setTimeout(() => live.update($("text").value, true), PAUSE);
+}
+
+// Start or end live translation, which does not detect the language.
+function switchLive() {
+  const { checked } = $("live");
+  if (checked && pair.source === "auto") {
+    const usual = pair.sources.find(({ targets }) => targets.includes(pair.target)).code;
+    pair.choose(shown?.detected?.language ?? usual, pair.target);
+  }
+  $("live-note").hidden = !checked;
+  show(null);
+  changeLanguages();
+}
+
+function edit({ inputType }) {
+  if ($("live").checked) return continueLive(inputType === "insertFromPaste");
   showCount();
   clearTimeout(timer);
   const isEmpty = !$("text").value.trim();
@@ -184,12 +224,15 @@ function look() {
 function listen() {
   $("source").addEventListener("change", () => {
     shown = null;
-    changeLanguages();
+    if (pair.source !== "auto" || !$("live").checked) return changeLanguages();
+    $("live").checked = false;
+    switchLive();
   });
   $("target").addEventListener("change", () => {
     isTargetChosen = true;
     changeLanguages();
   });
+  $("live").addEventListener("change", switchLive);
   $("swap").addEventListener("click", swap);
   $("text").addEventListener("input", edit);
   $("clear").addEventListener("click", clear);

@@ -32,7 +32,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         """Write nothing."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def runtime(tmp_path_factory):
     """A folder with the npm package."""
     try:
@@ -46,7 +46,7 @@ def runtime(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def exported(runtime, randomize, in_this_process, tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported")
     languages = dict(source_languages=LANGUAGES, target_languages=LANGUAGES)
@@ -64,7 +64,7 @@ def exported(runtime, randomize, in_this_process, tmp_path_factory):
         return export.web(folder / "small", folder / "page", runtime=runtime)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def runner(exported, tmp_path_factory):
     """The NumPy program with the page's graphs."""
     folder = tmp_path_factory.mktemp("graphs")
