@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.export.litert_file import levels
+from keras_transformer.export.litert_int8 import levels
 from keras_transformer.layers import basic
 from keras_transformer.translate.translator import Translator
 

@@ -15,7 +15,7 @@ if keras.backend.backend() != "tensorflow":
 
 import tensorflow as tf  # noqa: E402
 
-from keras_transformer.export.litert_file import levels, write  # noqa: E402
+from keras_transformer.export.litert_file import write  # noqa: E402
 from keras_transformer.export.litert_graph import encoder_decoder  # noqa: E402
 
 SIZES = dict(d_model=64, d_ff=256, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
@@ -38,16 +38,6 @@ def test_types_of_weights(randomize, tmp_path):
         inputs = dict(token_ids=first, position=np.int32(0), **encode(source_ids=source))
         np.testing.assert_allclose(decode(**inputs, **past)["logits"], expected[:, 0], atol=bound)
     assert max(sizes["int8-weights"], sizes["int8"]) < sizes["float16"] < sizes["float32"]
-
-
-def test_levels_of_a_row(rng):
-    matrix = rng.normal(size=(5, 40)).astype("float32")
-    matrix[3] = 0.0
-    matrix[4] = rng.integers(-100, 101, size=40) * 0.25
-    found, scales = levels(matrix)
-    error = np.abs(found * scales[:, None] - matrix).max(axis=1)
-    assert (error <= scales / 2 + 1e-6).all() and error[3] == 0 and error[4] < 1e-4
-    assert np.abs(found).max() <= 127
 
 
 def test_what_the_converter_refuses(tmp_path):

@@ -10,7 +10,7 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("only the export on TensorFlow rounds", allow_module_level=True)
 
 from keras_transformer.export import litert_rounding as rounding  # noqa: E402
-from keras_transformer.export.litert_file import levels  # noqa: E402
+from keras_transformer.export.litert_int8 import levels  # noqa: E402
 from keras_transformer.translate.translator import Translator  # noqa: E402
 
 
