@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import math
 import os
 import warnings
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,25 +23,19 @@ from keras_transformer.translate import engines
 from keras_transformer.translate.engines.beams import Beam, penalty
 from keras_transformer.translate.engines.carried import CTRANSLATE2
 from keras_transformer.translate.engines.conversion_cache import converted
+from keras_transformer.translate.engines.converted_engine import ConvertedEngine
 from keras_transformer.translate.engines.ctranslate2_search import Row, RowSearch, shares
 from keras_transformer.translate.engines.engine import Hypothesis
-from keras_transformer.translate.protection import Numbers, search_protected, with_all_numbers
-
-if TYPE_CHECKING:
-    from keras_transformer.models import EncoderDecoder
-    from keras_transformer.translate.engines.keras_engine import KerasEngine
 
 NAME = "ctranslate2"
 CACHE, FORMAT = ".ctranslate2", 1  # name and version of the cache
 
 
-class CTranslate2Engine:
+class CTranslate2Engine(ConvertedEngine):
     """An engine that computes with CTranslate2 and returns the hypotheses of `KerasEngine`.
 
-    The model is converted once, see `conversion_cache`. The Keras model is loaded only if it is
-    needed: as the attribute `model`, for attention weights; for texts whose hypotheses
-    cannot be derived from CTranslate2's beams, see `beams.BeamEnd`; and for texts whose
-    translations lack a number, with `protect`.
+    The Keras model is also loaded for texts whose hypotheses cannot be derived from CTranslate2's
+    beams, see `beams.BeamEnd`.
 
     Args:
         folder: Folder of a saved translator.
@@ -56,6 +48,8 @@ class CTranslate2Engine:
         ValueError: If CTranslate2 cannot represent the model, such as one with several EOS tokens.
     """
 
+    carried = CTRANSLATE2
+
     def __init__(
         self, folder: Path, saved: Mapping[str, Any], tokenizer: Tokenizer, precision: str | None
     ):
@@ -63,7 +57,7 @@ class CTranslate2Engine:
             import ctranslate2
         except ImportError as error:
             raise missing(f'engine="{NAME}"', "ctranslate2") from error
-        self._saved = folder, saved, tokenizer, precision
+        super().__init__(folder, saved, tokenizer, precision)
         self._pieces = {side: tokenizer.pieces_of(side) for side in ("source", "target")}
         self._ids = {piece: i for i, piece in enumerate(self._pieces["target"])}
         # Target tokens per source token of recent translations, to guess the length of new ones.
@@ -82,37 +76,15 @@ class CTranslate2Engine:
                 intra_threads=num_threads(),
             )
 
-    options = CTRANSLATE2.options
-
-    @property
-    def model(self) -> EncoderDecoder:
-        """The Keras model, loaded when it is first needed."""
-        return self._ours.model
-
-    @functools.cached_property
-    def _ours(self) -> KerasEngine:
-        return engines.KerasEngine.load(*self._saved)
-
-    def search(
+    def hypotheses(
         self, tokenizer: Tokenizer, request: Request, search: Search
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each text, best first; an empty text gets an empty hypothesis.
+        """Return the hypotheses of each text, best first, without protected spans.
 
         Raises:
-            ValueError: If the request has an option that this engine does not accept, `beam_size`
-                is above half the vocabulary, or the model gives scores that are not finite.
+            ValueError: If `beam_size` is above half the vocabulary, or the model gives scores that
+                are not finite.
         """
-        CTRANSLATE2.check_request(request)
-        if search.protect:
-            search = dataclasses.replace(search, protect=False)
-
-            def find(part: Request, numbers: Sequence[Numbers]) -> list[list[Hypothesis]]:
-                results = self.search(tokenizer, part, search)
-                return with_all_numbers(
-                    lambda: self._ours, tokenizer, part, search, numbers, results
-                )
-
-            return search_protected(find, tokenizer, self.config.max_length, request)
         most = len(self._ids) // 2
         accepted = f'at most {most}, half the vocabulary, for engine="{NAME}"'
         require(search.beam_size <= most, "beam_size", search.beam_size, accepted)
@@ -132,7 +104,7 @@ class CTranslate2Engine:
         if rest := [i for i, row in zip(full, rows, strict=True) if row.found is None]:
             with warnings.catch_warnings():  # warnings about cut texts were issued above already
                 warnings.simplefilter("ignore", UserWarning)
-                again = self._ours.search(tokenizer, request.part(rest), search)
+                again = self.keras_engine.search(tokenizer, request.part(rest), search)
             for i, hypotheses in zip(rest, again, strict=True):
                 results[i] = hypotheses
         return results

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import importlib.util
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +19,9 @@ from keras_transformer.system.extras import missing
 from keras_transformer.system.files import read_json
 from keras_transformer.system.processor import num_threads
 from keras_transformer.text import Tokenizer
-from keras_transformer.translate import engines
 from keras_transformer.translate.engines.carried import LITERT_ENGINE
 from keras_transformer.translate.engines.conversion_cache import converted
+from keras_transformer.translate.engines.converted_engine import ConvertedEngine
 from keras_transformer.translate.engines.engine import Hypothesis
 from keras_transformer.translate.engines.graph_runner import (
     OPTIONS,
@@ -31,11 +29,6 @@ from keras_transformer.translate.engines.graph_runner import (
     beam_search,
     log_softmax,
 )
-from keras_transformer.translate.protection import Numbers, search_protected, with_all_numbers
-
-if TYPE_CHECKING:
-    from keras_transformer.models import EncoderDecoder
-    from keras_transformer.translate.engines.keras_engine import KerasEngine
 
 NAME = "litert"
 FORMAT = 1  # version of the cache
@@ -44,13 +37,11 @@ QUANTIZATIONS = {"float32": "float32", "float16": "float16", "int8": "int8-weigh
 PROGRAM = "keras_transformer.export.litert_graph"  # runs in a process of its own
 
 
-class LiteRTEngine:
+class LiteRTEngine(ConvertedEngine):
     """An engine that computes with LiteRT and returns the hypotheses of `KerasEngine`.
 
     The model is converted once for each precision, see `conversion_cache`, by TensorFlow in another
-    process; any backend may be active here. Texts are translated one by one. The Keras model is
-    loaded only if it is needed: as the attribute `model`, and for texts whose translations lack a
-    number, with `protect`.
+    process; any backend may be active here. Texts are translated one by one.
 
     Args:
         folder: Folder of a saved translator.
@@ -63,6 +54,8 @@ class LiteRTEngine:
         ValueError: If LiteRT cannot represent the model, or has no such precision.
     """
 
+    carried = LITERT_ENGINE
+
     def __init__(
         self, folder: Path, saved: Mapping[str, Any], tokenizer: Tokenizer, precision: str | None
     ):
@@ -71,7 +64,7 @@ class LiteRTEngine:
         require(precision in QUANTIZATIONS, "precision", precision, accepted)
         if importlib.util.find_spec("ai_edge_litert") is None:
             raise missing(f'engine="{NAME}"', "litert")
-        self._saved = folder, saved, tokenizer, precision
+        super().__init__(folder, saved, tokenizer, precision)
         self._running = threading.Lock()  # an interpreter runs one text at a time
 
         def convert(place: Path) -> str:
@@ -87,36 +80,14 @@ class LiteRTEngine:
         with converted(folder, saved, name, f"{FORMAT}", convert) as (place, self.config):
             self._graphs = LiteRTGraphs(place, num_threads())
 
-    options = LITERT_ENGINE.options
-
-    @property
-    def model(self) -> EncoderDecoder:
-        """The Keras model, loaded when it is first needed."""
-        return self._ours.model
-
-    @functools.cached_property
-    def _ours(self) -> KerasEngine:
-        return engines.KerasEngine.load(*self._saved)
-
-    def search(
+    def hypotheses(
         self, tokenizer: Tokenizer, request: Request, search: Search
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each text, best first; an empty text gets an empty hypothesis.
+        """Return the hypotheses of each text, best first, without protected spans.
 
         Raises:
-            ValueError: If the request has an option that this engine does not accept.
+            ValueError: If the model gives scores that are not finite.
         """
-        LITERT_ENGINE.check_request(request)
-        if search.protect:
-            search = dataclasses.replace(search, protect=False)
-
-            def find(part: Request, numbers: Sequence[Numbers]) -> list[list[Hypothesis]]:
-                results = self.search(tokenizer, part, search)
-                return with_all_numbers(
-                    lambda: self._ours, tokenizer, part, search, numbers, results
-                )
-
-            return search_protected(find, tokenizer, self.config.max_length, request)
         full, sources, prefixes = request.read(tokenizer).encoded(tokenizer, self.config.max_length)
         if search.forced_first is not None:
             usual = len(tokenizer.target_frame.before)

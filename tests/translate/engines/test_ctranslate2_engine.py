@@ -126,8 +126,8 @@ def test_what_is_hidden_is_searched_by_our_engine(folder, ours):
     theirs, asked = Translator.load(folder, engine="ctranslate2"), []
     theirs.translate(TEXTS)
     assert "model" not in vars(theirs._engine)
-    search = theirs._engine._ours.search
-    theirs._engine._ours.search = lambda tokenizer, request, options: (
+    search = theirs._engine.keras_engine.search
+    theirs._engine.keras_engine.search = lambda tokenizer, request, options: (
         asked.extend(request.texts) or search(tokenizer, request, options)
     )
     check(theirs, ours, TEXTS, beam_size=6, max_extra_length=1)
