@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from keras_transformer.system.extras import missing
 MOST_BYTES = 1_000_000_000  # memory of a reader's process
 MOST_SECONDS = 20  # processor time of a reader's process
 LETTERS = 50  # maximum characters of all texts, tags included, over the maximum number of texts
+FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0
 COMMAND = (sys.executable, "-I", str(Path(__file__).parent))
 
 
@@ -61,12 +63,13 @@ class Readers:
 
         Args:
             reader, content: As in `texts`.
-            texts: The new texts, as many as the method `texts` returned.
+            texts: The new texts, as many as the method `texts` returned; characters that XML
+                forbids, are left out.
 
         Raises:
             ValueError, TooLargeError, ImportError: As in `texts`.
         """
-        _, file = await self._run(reader, content, texts)
+        _, file = await self._run(reader, content, [FORBIDDEN.sub("", text) for text in texts])
         return file
 
     async def _run(self, reader, content, texts):
