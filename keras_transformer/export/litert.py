@@ -68,10 +68,10 @@ def litert(
     Args:
         folder: A saved translator, language model, transcriber, encoder or image model.
         out: The folder to write.
-        quantization: Type of the weights: "float32"; "float16"; or matrices of 8 bits and token
-            tables of 16, as "int8", with products of 8-bit numbers and a second copy of a table
-            that is such a matrix, too; or as "int8-weights", with products of floats, which is
-            slower and more exact.
+        quantization: Type of the weights: "float32"; "float16"; "int8", with products of 8-bit
+            numbers; or "int8-weights", with products of floats, which is slower and more exact.
+            Both have matrices of 8 bits and token tables of 16. With "int8", a table that is also
+            the output's matrix is stored twice.
         calibration: Text file of some hundred examples, one a line, in the source language of a
             translator: "int8-weights" are rounded so that results on them change least. None:
             each weight is rounded by itself.

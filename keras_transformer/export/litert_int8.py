@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,6 @@ STEPS = range(127, 95, -1)  # levels that the largest weight of a row may get
 DEQUANTIZE, GATHER, PRODUCT = (
     getattr(schema.BuiltinOperator, name) for name in ("DEQUANTIZE", "GATHER", "FULLY_CONNECTED")
 )
-# Versions of operators that take int8 matrices with a scale for each row, and float16 tables.
-VERSIONS = {DEQUANTIZE: 3, PRODUCT: 12}
 
 
 def levels(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -50,14 +49,14 @@ def with_weights(content: bytes) -> bytes:
             rounded, scales[tensor.buffer] = levels(file.values(tensor, "float16"))
             file.model.buffers[tensor.buffer].data = rounded.view("uint8").ravel()
         _become_int8(tensor, scales[tensor.buffer])
-    return file.content()
+    return file.content({DEQUANTIZE: 5})  # with a scale for each row
 
 
 def with_products(content: bytes) -> bytes:
     """Return a LiteRT file of float32 that multiplies by int8 matrices.
 
     When it runs, LiteRT rounds each row of the other factor to 8 bits. Tables of vectors become
-    float16, also one that is such a matrix, too.
+    float16; a table that is also such a matrix is stored twice.
     """
     file = _File(content)
     for graph in file.graphs:
@@ -84,7 +83,7 @@ def with_products(content: bytes) -> bytes:
             operator.inputs = _replaced(operator.inputs, place, _added(graph, tensor))
         graph.operators = operators
     file.drop_unused()
-    return file.content()
+    return file.content({DEQUANTIZE: 3, PRODUCT: 12})  # of float16; with a scale for each row
 
 
 class _File:
@@ -99,14 +98,15 @@ class _File:
         self.graphs = self.model.subgraphs
         self._places: dict[bytes, int] = {}  # of added buffers, by content
 
-    def content(self) -> bytes:
-        """Return the file."""
+    def content(self, versions: Mapping[int, int]) -> bytes:
+        """Return the file, with at least these versions of some kinds of operators."""
+        for code in self.model.operatorCodes:
+            code.version = max(code.version, versions.get(_kind(code), 1))
         return bytes(flatbuffer_utils.convert_object_to_bytearray(self.model))
 
     def kind(self, operator: Any) -> int:
         """Return the kind of an operator, such as `GATHER`."""
-        code = self.model.operatorCodes[operator.opcodeIndex]
-        return max(code.builtinCode, code.deprecatedBuiltinCode)
+        return _kind(self.model.operatorCodes[operator.opcodeIndex])
 
     def is_constant(self, tensor: Any) -> bool:
         """Return whether a tensor has values in the file."""
@@ -151,7 +151,7 @@ class _File:
         return conversion
 
     def drop_unused(self) -> None:
-        """Remove the values of constants that no operator takes, and state the versions."""
+        """Remove the values of constants that no operator takes."""
         for graph in self.graphs:
             used = {*graph.inputs, *graph.outputs}
             used |= {i for x in graph.operators for i in (*x.inputs, *x.outputs)}
@@ -160,9 +160,6 @@ class _File:
         kept = {x.buffer for graph in self.graphs for x in graph.tensors}
         for i, buffer in enumerate(self.model.buffers):
             buffer.data = buffer.data if i in kept or self._is_note(i) else None
-        for code in self.model.operatorCodes:
-            kind = max(code.builtinCode, code.deprecatedBuiltinCode)
-            code.version = max(code.version, VERSIONS.get(kind, 1))
 
     def _is_note(self, place):
         return any(x.buffer == place for x in self.model.metadata)
@@ -171,12 +168,16 @@ class _File:
         """Return the place of a kind of operator in the file's list, after adding it if needed."""
         codes = self.model.operatorCodes
         for place, code in enumerate(codes):
-            if max(code.builtinCode, code.deprecatedBuiltinCode) == kind:
+            if _kind(code) == kind:
                 return place
         code = schema.OperatorCodeT()
         code.builtinCode = code.deprecatedBuiltinCode = kind
         codes.append(code)
         return len(codes) - 1
+
+
+def _kind(code):
+    return max(code.builtinCode, code.deprecatedBuiltinCode)
 
 
 def _become_int8(tensor, scales):

@@ -124,7 +124,7 @@ function changeLanguages() {
 
 function swap() {
   const { source, target } = pair;
-  if (shown) $("text").value = shown.translations[0];
+  if (shown && !$("live").checked) $("text").value = shown.translations[0];
   pair.choose(target, source);
   changeLanguages();
 }
@@ -142,7 +142,8 @@ function showCount() {
 function show(result) {
   shown = result;
   const [best = "", ...others] = result?.translations ?? [];
-  showGrowing($("translation"), best);
+  if ($("live").checked) showGrowing($("translation"), best);
+  else $("translation").textContent = best;
   $("translation").lang = $("alternatives").lang = result?.target ?? "";
   const items = others.map((text, i) => {
     const [item, button] = ["li", "button"].map((name) => document.createElement(name));
@@ -161,10 +162,14 @@ function show(result) {
 // Mark the result as outdated until the next one: it stays readable.
 function wait(isWaiting) {
   $("result").classList.toggle("waiting", isWaiting);
-  $("waiting").hidden = $("stop").hidden = !isWaiting;
-  $("translation").setAttribute("aria-busy", isWaiting);
+  showProgress(isWaiting);
   $("alternatives").inert = isWaiting;
   if (isWaiting) $("copy").disabled = $("look").disabled = true;
+}
+
+function showProgress(isWaiting) {
+  $("waiting").hidden = $("stop").hidden = !isWaiting;
+  $("translation").setAttribute("aria-busy", isWaiting);
 }
 
 function choose(rank) {
@@ -213,19 +218,27 @@ function joined(parts, lists, rank) {
 // Live translation
 
 const live = new LiveTranslation({
-  ask(text, written, isWhole) {
+  async ask(text, written, isWhole, signal) {
     const { source, target } = pair;
-    return client.ask("continue", { text, written, isWhole, source, target });
+    const fields = { text, written, isWhole, source, target };
+    const more = await client.ask("continue", fields, { signal });
+    say();
+    return more;
   },
-  show(translation, q) {
+  show(translation, q, isDone) {
     show({ q, source: pair.source, target: pair.target, translations: [translation] });
+    showProgress(!isDone);
   },
-  fail: (error) => say(error.message, true),
+  fail(error) {
+    showProgress(false);
+    say(error.message, true);
+  },
 });
 
 function continueLive(isPaused) {
   clearTimeout(timer);
   showCount();
+  if (!$("text").value.trim()) say();
   live.update($("text").value, isPaused);
   timer = setTimeout(() => live.update($("text").value, true), PAUSE);
 }
@@ -236,7 +249,8 @@ function switchLive() {
   translate();
 }
 
-function edit({ inputType }) {
+function edit({ inputType, isComposing }) {
+  if (isComposing && $("live").checked) return;
   if (pair && $("live").checked) return continueLive(inputType === "insertFromPaste");
   showCount();
   clearTimeout(timer);
@@ -255,6 +269,7 @@ function clear() {
 function stop() {
   clearTimeout(timer);
   running?.abort();
+  live.restart();
   const hadFocus = document.activeElement === $("stop");
   show(null);
   say("Stopped.");
@@ -269,7 +284,7 @@ function listen() {
   $("load").addEventListener("click", load);
   for (const name of ["source", "target"]) $(name).addEventListener("change", changeLanguages);
   $("swap").addEventListener("click", swap);
-  $("text").addEventListener("input", edit);
+  for (const name of ["input", "compositionend"]) $("text").addEventListener(name, edit);
   $("live").addEventListener("change", switchLive);
   $("clear").addEventListener("click", clear);
   $("copy").addEventListener("click", () => copy($("translation"), $("copy")));

@@ -3,16 +3,19 @@
 import { arrivedSentences, splitWords } from "./words.js";
 
 export class LiveTranslation {
-  // `ask(source, written, isWhole)` resolves to the text to append to the translation of a
-  // sentence; `show(translation, source)` is called after each answer, `fail(error)` if there is
-  // none.
+  // `ask(source, written, isWhole, signal)` resolves to the text to append to the translation of a
+  // sentence. `show(translation, source, isDone)` is called after each update and each answer, and
+  // `fail(error)` if there is no answer.
   constructor({ ask, show, fail }) {
     Object.assign(this, { ask, show, fail });
+    this.current = null; // the sentence that is being translated
     this.restart();
-    this.isRunning = false;
   }
 
+  // Forget all sentences.
   restart() {
+    this.controller?.abort();
+    this.controller = new AbortController();
     this.sentences = [];
   }
 
@@ -27,30 +30,34 @@ export class LiveTranslation {
       return Object.assign(isSame ? earlier : isNew, sentence);
     });
     this.tell();
-    this.run();
+    if (!this.current) this.run();
   }
 
   tell() {
     const read = this.sentences.filter(({ sent }) => sent);
     const joined = (side) => read.map((x) => x.before + x[side]).join("");
-    this.show(joined("written"), joined("sent"));
+    const isDone = !this.sentences.some((x) => x === this.current || hasMore(x));
+    this.show(joined("written"), joined("sent"), isDone);
   }
 
   async run() {
-    if (this.isRunning) return;
-    this.isRunning = true;
-    try {
-      for (let next; (next = this.sentences.find(hasMore)); ) {
-        const { text, written, isWhole } = next;
-        Object.assign(next, { sent: text, isEnded: isWhole });
-        next.written += await this.ask(text, written, isWhole);
-        if (this.sentences.includes(next)) this.tell();
+    while ((this.current = this.sentences.find(hasMore))) {
+      const { current } = this;
+      const { signal } = this.controller;
+      const { text, written, isWhole, sent, isEnded } = current;
+      const isKept = () => this.sentences.includes(current);
+      try {
+        Object.assign(current, { sent: text, isEnded: isWhole });
+        current.written += await this.ask(text, written, isWhole, signal);
+        this.current = null;
+        if (isKept()) this.tell();
+      } catch (error) {
+        this.current = null;
+        Object.assign(current, { sent, isEnded });
+        if (!isKept()) continue;
+        this.fail(error);
+        return;
       }
-    } catch (error) {
-      this.restart();
-      this.fail(error);
-    } finally {
-      this.isRunning = false;
     }
   }
 }
@@ -63,10 +70,11 @@ function continues({ text, isWhole }, { sent, isEnded }) {
   return splitWords(sent).every((word, i) => word === words[i]);
 }
 
-// Show a text in an element; one that continues the text there is appended, so that a screen reader
-// reads only what is new.
+// Show a text in an element; what continues the text there is appended, so that a screen reader
+// reads only that.
 export function showGrowing(element, text) {
   const shown = element.textContent;
+  if (text === shown) return;
   if (text.startsWith(shown)) element.append(text.slice(shown.length));
   else element.textContent = text;
 }

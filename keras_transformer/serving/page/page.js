@@ -69,7 +69,7 @@ function changeLanguages() {
 function swap() {
   const before = pair.back(shown?.source);
   isTargetChosen = true;
-  if (shown) $("text").value = shown.translations[0];
+  if (shown && !$("live").checked) $("text").value = shown.translations[0];
   shown = null;
   pair.choose(pair.target, before);
   showCount();
@@ -93,7 +93,8 @@ function showCount() {
 function show(found) {
   shown = found;
   const [best = "", ...others] = found?.translations ?? [];
-  showGrowing($("translation"), best);
+  if ($("live").checked) showGrowing($("translation"), best);
+  else $("translation").textContent = best;
   $("translation").lang = found?.target ?? "";
   showQuality(found?.quality);
   wait(false);
@@ -121,10 +122,14 @@ function showQuality(quality) {
 // Mark the result as outdated until the next answer: it stays readable.
 function wait(isWaiting) {
   $("result").classList.toggle("waiting", isWaiting);
-  $("waiting").hidden = !isWaiting;
-  $("translation").setAttribute("aria-busy", isWaiting);
+  showProgress(isWaiting);
   $("alternatives").inert = isWaiting;
   if (isWaiting) $("copy").disabled = $("look").disabled = true;
+}
+
+function showProgress(isWaiting) {
+  $("waiting").hidden = !isWaiting;
+  $("translation").setAttribute("aria-busy", isWaiting);
 }
 
 function choose(rank) {
@@ -167,23 +172,31 @@ async function translate() {
 // Live translation
 
 const live = new LiveTranslation({
-  async ask(q, written, final) {
+  async ask(q, written, final, signal) {
     const { source, target } = pair;
     let text = "";
     const body = { q, written, final, source, target };
-    for await (const event of askForEvents("live", { body, say })) text += event.text;
+    for await (const event of askForEvents("live", { body, signal, say })) text += event.text;
     say();
     return text;
   },
-  show(translation, q) {
+  show(translation, q, isDone) {
     show({ q, source: pair.source, target: pair.target, translations: [translation] });
+    showProgress(!isDone);
   },
-  fail: (error) => say(inWords(error, "The text"), true),
+  fail(error) {
+    showProgress(false);
+    say(inWords(error, "The text"), true);
+  },
 });
 
 function continueLive(isPaused) {
   clearTimeout(timer);
-  if (!showCount()) return;
+  if (!showCount()) {
+    live.restart();
+    return show(null);
+  }
+  if (!$("text").value.trim()) say();
   live.update($("text").value, isPaused);
   timer = setTimeout(() => live.update($("text").value, true), PAUSE);
 }
@@ -200,7 +213,8 @@ function switchLive() {
   changeLanguages();
 }
 
-function edit({ inputType }) {
+function edit({ inputType, isComposing }) {
+  if (isComposing && $("live").checked) return;
   if ($("live").checked) return continueLive(inputType === "insertFromPaste");
   showCount();
   clearTimeout(timer);
@@ -234,7 +248,7 @@ function listen() {
   });
   $("live").addEventListener("change", switchLive);
   $("swap").addEventListener("click", swap);
-  $("text").addEventListener("input", edit);
+  for (const name of ["input", "compositionend"]) $("text").addEventListener(name, edit);
   $("clear").addEventListener("click", clear);
   $("copy").addEventListener("click", () => copy($("translation"), $("copy")));
   $("look").addEventListener("click", look);

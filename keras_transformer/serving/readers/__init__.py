@@ -64,7 +64,7 @@ class Readers:
         Args:
             reader, content: As in `texts`.
             texts: The new texts, as many as the method `texts` returned; characters that XML
-                forbids, are left out.
+                forbids are left out.
 
         Raises:
             ValueError, TooLargeError, ImportError: As in `texts`.

@@ -1,4 +1,4 @@
-"""What engines share that compute with a converted copy of the model."""
+"""Base class of engines that compute with a converted copy of the model."""
 
 from __future__ import annotations
 

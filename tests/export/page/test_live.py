@@ -1,6 +1,7 @@
 """Live translation in the exported page: as `translate_live` with the page's graphs."""
 
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from playwright.sync_api import expect
@@ -56,10 +57,10 @@ class Runner:
         first = ids[: len(ids) - len(after)]
         (source,) = self.encode_source(request.texts)
         length = len(source) + sum(map(len, facts["source_frame"]))
-        facts["target_frame"] = [first, after]
         longest = max(length, len(first)) + facts["search"]["max_extra_length"]
-        hypotheses = runner.nbest(request.texts[0], beam_size=search.beam_size, max_length=longest)
-        facts["target_frame"] = before
+        options = dict(beam_size=search.beam_size, max_length=longest)
+        with mock.patch.dict(facts, target_frame=[first, after]):
+            hypotheses = runner.nbest(request.texts[0], **options)
         return [[SimpleNamespace(text=text) for text, _ in hypotheses]]
 
 
@@ -82,7 +83,9 @@ def test_words_as_they_are_typed(page, runner):
     for i in range(1, 1 + len(words)):
         before = translation.text_content()
         text.fill(" ".join(words[:i]) + " ")
+        expect(translation).to_have_attribute("aria-busy", "false")
         assert translation.text_content().startswith(before.rstrip())
+        assert bool(translation.text_content()) == (i >= 3)
     sentence = f"{ENGLISH[0]}."
     (commit,) = translate_live(Runner(runner), [sentence])
     text.fill("")

@@ -1,10 +1,11 @@
 """Live translation in the page: what is written only grows, until its source is edited."""
 
+import contextlib
 import itertools
 import random
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Error, expect
 
 from keras_transformer.text import arriving_text, word_spans
 from keras_transformer.translate.live import translate_live
@@ -107,6 +108,47 @@ def test_a_refusal_is_said(live, visit):
     write(live, "one two three. six")
     expect(translation(live)).not_to_be_empty()
     expect(live.locator("#message")).to_be_empty()
+
+
+def test_a_refusal_loses_no_other_sentence(live, visit, translators):
+    visit.expected.append("400")
+    (one,) = translators[0].translate(["one two."], beam_size=1)
+    write(live, "one two. ")
+    expect(translation(live)).to_have_text(one)
+    live.route("**/live", lambda route: route.fulfill(status=400, json={"error": "no"}))
+    write(live, "one two. six nine ten. ")
+    expect(live.locator("#message")).to_have_text("The text was not translated: no")
+    expect(translation(live)).to_have_text(one)
+    expect(translation(live)).to_have_attribute("aria-busy", "false")
+    live.unroute_all()
+    live.get_by_label("Text to translate").press_sequentially(" ")
+    expect(translation(live)).not_to_have_text(one)
+    expect(live.locator("#message")).to_be_empty()
+
+
+def test_what_is_obsolete_is_dropped(live, translators):
+    held = []
+    live.route("**/live", lambda route: held.append(route))
+    write(live, "one two three. ")
+    expect(translation(live)).to_have_attribute("aria-busy", "true")
+    live.get_by_role("button", name="Swap languages").click()
+    expect(live.get_by_label("Text to translate")).to_have_value("one two three. ")
+    live.unroute_all()
+    for route in held:
+        with contextlib.suppress(Error):  # the page has ended these requests
+            route.fulfill(status=400, json={"error": "late"})
+    write(live, "ein. ")
+    (expected,) = translators[1].translate(["ein."], beam_size=1)
+    expect(translation(live)).to_have_text(expected)
+    expect(live.locator("#message")).to_be_empty()
+
+
+def test_too_long_a_text(live):
+    write(live, "one two. ")
+    expect(translation(live)).not_to_be_empty()
+    write(live, "one two. " + "x" * 500)
+    expect(translation(live)).to_be_empty()
+    expect(live.locator("#text-message")).to_contain_text("Too long")
 
 
 def test_words_and_sentences_are_those_of_python(page):

@@ -1,4 +1,4 @@
-"""What engines with a converted model share: the Keras model is loaded only if it is needed."""
+"""Engines with a converted model load the Keras model only if it is needed."""
 
 import json
 

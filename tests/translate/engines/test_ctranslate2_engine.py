@@ -125,7 +125,7 @@ def test_what_is_hidden_is_searched_by_our_engine(folder, ours):
     # With few tokens and many beams, EOS is often among the best where a text must end.
     theirs, asked = Translator.load(folder, engine="ctranslate2"), []
     theirs.translate(TEXTS)
-    assert "model" not in vars(theirs._engine)
+    assert "keras_engine" not in vars(theirs._engine)
     search = theirs._engine.keras_engine.search
     theirs._engine.keras_engine.search = lambda tokenizer, request, options: (
         asked.extend(request.texts) or search(tokenizer, request, options)
