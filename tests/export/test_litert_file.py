@@ -21,8 +21,12 @@ from keras_transformer.export.litert_graph import encoder_decoder  # noqa: E402
 SIZES = dict(d_model=64, d_ff=256, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
 
 
-def test_types_of_weights(randomize, tmp_path):
-    model = randomize(Transformer(TransformerConfig(99, 99, max_length=16, **SIZES)))
+@pytest.mark.parametrize("tied", [False, True])
+def test_types_of_weights(tied, randomize, tmp_path):
+    config = TransformerConfig(
+        99, 99, max_length=16, share_embeddings=tied, tie_output=tied, **SIZES
+    )
+    model = randomize(Transformer(config))
     source = np.array([[5, 6, 7, 3]], "int32")
     first = np.array([[model.config.bos_id]], "int32")
     expected = keras.ops.convert_to_numpy(model({"source_ids": source, "target_ids": first}))

@@ -24,8 +24,8 @@ def run(work, most_texts=10):
 
 def test_texts_out_and_in():
     assert run(lambda x: x.texts("subtitles", SUBTITLES)) == (["one"] * 3, [])
-    found = run(lambda x: x.filled("subtitles", SUBTITLES, ["a\x07", "\ufffeb", "\ud800c\x00"]))
-    assert found.split()[3::4] == [b"a", b"b", b"c"]
+    file = run(lambda x: x.filled("subtitles", SUBTITLES, ["a\x07", "\ufffeb", "\ud800c\x00"]))
+    assert file.split()[3::4] == [b"a", b"b", b"c"]
 
 
 def test_too_much_is_refused(monkeypatch):
