@@ -9,6 +9,7 @@
 #                    with their counts; make test runs a sample of them
 # make fuzz          10,000 damaged examples for each reader of foreign files, and as many requests
 #                    to the server; KT_FUZZ=500 make fuzz is shorter
+# make marian        compare with Marian itself on PyTorch; installs it (0.6 GB, x86, Linux)
 # make install-test  install wheel and sdist in empty environments with one backend; three minutes
 # make release       write wheel, sdist, the translator's wheel and software bill of materials to
 #                    dist/; list the known vulnerabilities of the tested versions, from PyPI
@@ -41,7 +42,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 PAGE := build/page
 
-.PHONY: check size demo test $(addprefix test-,$(BACKENDS)) published faults fuzz install-test bench lint docs page format clean release
+.PHONY: check size demo test $(addprefix test-,$(BACKENDS)) published faults fuzz marian install-test bench lint docs page format clean release
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -84,6 +85,15 @@ faults: .venv/ready
 fuzz: .venv/ready
 	@KT_FUZZ=$${KT_FUZZ:-10000} KERAS_BACKEND=torch OMP_NUM_THREADS=1 \
 		$(BIN)/python -m pytest $(PYTEST) tests/fuzz tests/serving/test_fuzz.py
+
+.venv/marian: .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[marian]"
+	touch $@
+
+marian: .venv/marian
+	@KERAS_BACKEND=torch OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST) tests/hub/marian \
+		tests/export/test_marian.py tests/docs/test_marian_commands.py \
+		tests/benchmarks/test_marian_program.py
 
 install-test: .venv/ready
 	$(BIN)/python tests/install.py

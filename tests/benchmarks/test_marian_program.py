@@ -1,6 +1,5 @@
 """Marian itself as a contestant: its files, its log, and the same translations as ours."""
 
-import importlib.util
 import sys
 
 import numpy as np
@@ -11,11 +10,9 @@ from benchmarks.contest import Contestant
 from keras_transformer.config import TransformerConfig
 from keras_transformer.models import Transformer
 from keras_transformer.translate.translator import Translator
+from tests.hub.marian.models import needs_marian
 from tests.small_translator import TEXTS, made_tokenizer
 
-needs_marian = pytest.mark.skipif(
-    importlib.util.find_spec("pymarian") is None, reason='needs the extra "bench"'
-)
 LOG = """[2026-01-01 10:00:00] Ep. 1 : Up. 2 : Sen. 8 : Cost 9.6 * 9 @ 2 after 9 : Time 1s : 9.00 words/s
 [2026-01-01 10:00:01] Ep. 1 : Up. 4 : Sen. 16 : Cost 9.5 * 1,024 @ 512 after 1,033 : Time 0.50s : 2046.25 words/s : gNorm 1.2
 """  # noqa: E501 - a log

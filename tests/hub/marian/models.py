@@ -14,7 +14,7 @@ import pytest
 DATA = Path(__file__).with_name("data")
 NAMES = ("post_norm", "pre_norm", "tied_all", "untied", "swish", "ssru")
 needs_marian = pytest.mark.skipif(
-    importlib.util.find_spec("pymarian") is None, reason='needs pymarian, of the extra "bench"'
+    importlib.util.find_spec("pymarian") is None, reason='needs pymarian, of the extra "marian"'
 )
 SOURCES: list[str] = json.loads((DATA / "sources.json").read_text("utf-8"))
 
