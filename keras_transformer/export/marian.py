@@ -15,6 +15,7 @@ from keras_transformer.hub.marian.layout import NEW
 from keras_transformer.hub.marian.outgoing import (
     LENGTHS,
     OURS,
+    SHORTLIST,
     TOKENIZER,
     arrays_of,
     kernels,
@@ -32,7 +33,7 @@ from keras_transformer.translate.translator import Translator
 from keras_transformer.weights import weights_of
 
 QUANTIZATIONS = ("intgemm8",)
-MODEL, QUANTIZED, DECODER, SHORTLIST = "model.npz", "model.bin", "decoder.yml", "shortlist.bin"
+MODEL, QUANTIZED, DECODER = "model.npz", "model.bin", "decoder.yml"
 
 
 def marian(
@@ -51,7 +52,8 @@ def marian(
 
     Marian adds no tags: a text must begin with those that the tokenizer would add. `decoder.yml`
     contains beam size, length penalty and length limit of the folder's search, which Marian applies
-    by its own rules (`scoring="marian"`).
+    by its own rules (`scoring="marian"`), and the shortlist if that search uses it; else the
+    shortlist is named in a comment.
 
     A model is written with Marian's legacy layers if it has their sinusoids, scale of embeddings,
     epsilon and zero vector of BOS, as models imported from Marian do, and is post-norm or has an
@@ -131,7 +133,8 @@ def marian(
             options["mini-batch"] = 1
         if translator.shortlist is not None:
             write_shortlist(temporary / SHORTLIST, translator.shortlist, tokenizer)
-            options["shortlist"] = [SHORTLIST, False]  # False: Marian does not check its content
+            # False: Marian does not check its content.
+            options["shortlist" if search.shortlist else "# shortlist"] = [SHORTLIST, False]
         lines = [f"{name}: {json.dumps(value)}\n" for name, value in options.items()]
         (temporary / DECODER).write_text("".join(lines), "utf-8")
     return out

@@ -127,13 +127,38 @@ def test_translations_are_ours(kind, randomize, tmp_path):
     check_same(made.translate(TEXTS, beam_size=1), decode(tmp_path / "out", "-b", "1"))
 
 
-@needs_marian
-def test_shortlist(randomize, tmp_path):
+@pytest.fixture
+def listed(randomize):
+    """A translator with a shortlist."""
     made = translator("pre-norm", randomize)
     made.shortlist = Shortlist.train(made.tokenizer, ENGLISH, MADE_UP, per_piece=4, frequent=5)
-    made.save(tmp_path / "saved")
+    return made
+
+
+@pytest.mark.once("reads what it writes")
+@pytest.mark.parametrize("used", [True, False])
+def test_a_shortlist_is_named_if_the_search_uses_it(used, listed, tmp_path):
+    listed.search["shortlist"] = used
+    listed.save(tmp_path / "saved")
     out = marian(tmp_path / "saved", tmp_path / "out")
-    check_same(made.translate(TEXTS, beam_size=1, shortlist=True), decode(out, "-b", "1"))
+    lines = (out / "decoder.yml").read_text().splitlines()
+    assert [x for x in lines if "shortlist" in x] == [
+        f'{"" if used else "# "}shortlist: ["shortlist.bin", false]'
+    ]
+    again = load_pretrained(out)
+    assert again.options({}).shortlist is used
+    for options in ({}, {"shortlist": True}):
+        assert again.translate(TEXTS, **options) == listed.translate(TEXTS, **options)
+    assert listed.translate(TEXTS, shortlist=False) != listed.translate(TEXTS, shortlist=True)
+
+
+@needs_marian
+@pytest.mark.parametrize("used", [True, False])
+def test_a_shortlist(used, listed, tmp_path):
+    listed.search["shortlist"] = used
+    listed.save(tmp_path / "saved")
+    out = marian(tmp_path / "saved", tmp_path / "out")
+    check_same(listed.translate(TEXTS, beam_size=1), decode(out, "-b", "1"))
 
 
 @pytest.mark.parametrize("name", ["ssru", "swish", "untied"])

@@ -17,7 +17,7 @@ from keras_transformer.config import TransformerConfig, require
 from keras_transformer.hub.marian.binary import BinaryFile, is_binary
 from keras_transformer.hub.marian.marian_options import checked, config_of, read_yaml, search_of
 from keras_transformer.hub.marian.npz import SUFFIX, ModelFile
-from keras_transformer.hub.marian.outgoing import OURS, TOKENIZER, facts_of, restored
+from keras_transformer.hub.marian.outgoing import OURS, SHORTLIST, TOKENIZER, facts_of, restored
 from keras_transformer.hub.marian.shortlists import read_shortlist
 from keras_transformer.hub.marian.vocabularies import PAIR, SPM, suppressed, tokenizer_of
 from keras_transformer.hub.marian.weight_names import OUTPUT, UNUSED, embedding, rules_of
@@ -143,6 +143,8 @@ class MarianModel:
     def shortlist(self, tokenizer: Tokenizer) -> Shortlist | None:
         """Read the shortlist that the options of the decoder name; None if they name none.
 
+        Of a model that `export.marian` wrote, read also one that its search does not use.
+
         Args:
             tokenizer: The tokenizer of the model.
 
@@ -150,9 +152,10 @@ class MarianModel:
             FileNotFoundError: If there is no such file.
             ValueError: If it is broken, or of another vocabulary.
         """
-        if not self.decoder.get("shortlist"):
-            return None
-        entry = self.decoder["shortlist"]
+        entry = self.decoder.get("shortlist")
+        if not entry:
+            ours = self.file.path.with_name(SHORTLIST)
+            return read_shortlist(ours, tokenizer) if self.is_ours and ours.is_file() else None
         name, *rest = entry if isinstance(entry, list) else [entry]
         require(isinstance(name, str), f"shortlist in {self.where}", entry, "a path, first")
         path = _beside(self.where, name)

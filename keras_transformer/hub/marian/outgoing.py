@@ -28,6 +28,7 @@ _THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
 # computed back from Marian's array.
 OURS, REST = f"{SPECIAL}keras_transformer", f"{SPECIAL}keras_transformer/"
 TOKENIZER = "keras_transformer"  # folder of our tokenizer beside the model
+SHORTLIST = "shortlist.bin"  # ours beside the model, whether its search uses it or not
 LENGTHS = 3  # Marian's max-length-factor: maximum target tokens per source token
 NEVER = -1e9  # output bias of tokens that are never generated
 _OUTPUT_BIAS = "decoder_ff_logit_out_b"
