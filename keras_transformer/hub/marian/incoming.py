@@ -31,6 +31,8 @@ from keras_transformer.weights.sizes import sized_by
 
 DECODER = "decoder.yml"
 DECODERS = (DECODER, "config.yml")
+# How Firefox decodes, from the `bergamot.config.yml` of mozilla/firefox-translations-models.
+FIREFOX = {"beam-size": 1, "normalize": 1.0, "max-length-factor": 2}
 NEVER = -1e4  # bias of a piece that is never generated, in the range of float16
 
 
@@ -81,8 +83,9 @@ class MarianModel:
 
         The options of its decoder are in the first of `FILE.decoder.yml` (FILE: the model's file
         name), `decoder.yml` and `config.yml` that exists beside it. Without them, the vocabularies
-        are `source.spm` and `target.spm`, or the only `.spm` file, and the search has Marian's
-        defaults.
+        are `source.spm` and `target.spm`, or `srcvocab.*.spm` and `trgvocab.*.spm`, or the only
+        `.spm` file. The search then has Marian's defaults; with one file `*.s2t.bin` beside the
+        model, which is its shortlist, it has the options of `FIREFOX`.
 
         Raises:
             FileNotFoundError: If a file is missing.
@@ -94,7 +97,7 @@ class MarianModel:
         places += [path.with_name(name) for name in DECODERS]
         where = next(filter(Path.is_file, places), None)
         if where is None:
-            return cls(file, {}, path, _found(path))
+            return cls(file, _unnamed_options(path), path, _found(path))
         options = read_yaml(read_bytes(where), where)
         return cls(file, options, where, _named(options, where))
 
@@ -322,9 +325,10 @@ def _named(options, where):
 
 def _found(path):
     """Return the paths of the vocabularies beside a model that has no file of options."""
-    source, target = (path.with_name(name) for name in PAIR)
-    if source.is_file() and target.is_file():
-        return source, target
+    for pair in (PAIR, ("srcvocab.*.spm", "trgvocab.*.spm")):
+        sources, targets = (sorted(path.parent.glob(name)) for name in pair)
+        if len(sources) == len(targets) == 1:
+            return sources[0], targets[0]
     vocabularies = sorted(path.parent.glob(f"*{SPM}"))
     if len(vocabularies) != 1:
         raise FileNotFoundError(
@@ -332,3 +336,11 @@ def _found(path):
             "vocabularies"
         )
     return vocabularies[0], vocabularies[0]
+
+
+def _unnamed_options(path):
+    """Return the options of the decoder for a model that has no file of them."""
+    shortlists = sorted(path.parent.glob("*.s2t.bin"))
+    if len(shortlists) != 1:
+        return {}
+    return {**FIREFOX, "shortlist": [shortlists[0].name, False]}

@@ -1,6 +1,7 @@
 """Marian's models as ours: the same translations, scores of n-best lists and of words."""
 
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 from keras_transformer import Translator
 from keras_transformer.hub.marian.binary import write_binary
 from keras_transformer.hub.marian.incoming import is_marian
+from keras_transformer.hub.marian.shortlists import write_shortlist
 from keras_transformer.pretrained import load_pretrained
 from keras_transformer.running.inputs import padded
+from keras_transformer.text.lexical_shortlist import Shortlist
 from tests.hub.marian.make import run
 from tests.hub.marian.models import DATA, NAMES, SOURCES, changed, copied, facts, needs_marian
 
@@ -117,6 +120,28 @@ def test_vocabularies_are_found_without_options_of_a_decoder(tmp_path):
     path.with_name("joint.spm").unlink()
     with pytest.raises(FileNotFoundError, match=r"tied_all.npz has no tied_all.npz.decoder.yml"):
         load_pretrained(path)
+
+
+@pytest.mark.once("reads files")
+@pytest.mark.parametrize("names", [["vocab"], ["srcvocab", "trgvocab"]], ids=str)
+def test_a_folder_of_firefox(names, tmp_path):
+    """Model, vocabularies and shortlist, without options of a decoder."""
+    path = copied("ssru", tmp_path)
+    with np.load(path) as file:
+        write_binary(tmp_path / "model.ende.intgemm.alphas.bin", dict(file))
+    for name in names:
+        shutil.copy(tmp_path / "joint.spm", tmp_path / f"{name}.ende.spm")
+    tokenizer = load_pretrained(path).tokenizer
+    random = np.random.default_rng(0).integers(2, 240, (240, 4)).astype("int32")
+    made = Shortlist(random, np.arange(9, dtype="int32"), "mine")
+    for used in (*tmp_path.glob("ssru*"), tmp_path / "joint.spm"):
+        used.unlink()
+    write_shortlist(tmp_path / "lex.50.50.ende.s2t.bin", made, tokenizer)
+    translator = load_pretrained(tmp_path, "en", "de")
+    expected = dict(beam_size=1, length_penalty=1.0, max_length_factor=2, shortlist=True)
+    assert {x: translator.search[x] for x in expected} == expected
+    assert translator.shortlist.candidates.shape[0] == 241
+    assert translator.translate(SOURCES[:9]) != translator.translate(SOURCES[:9], shortlist=False)
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,19 @@ def test_another_vocabulary():
         read_shortlist(DATA / "lex.bin", tokenizer(words=WORDS[:6]))
 
 
+@pytest.mark.parametrize(("count", "is_read"), [(240, True), (238, True), (237, False)])
+def test_the_last_pieces_may_have_no_candidates(count, is_read, tmp_path):
+    words = ["</s>", "<unk>"] * 120
+    ours = Shortlist(np.full((count, 1), 7, "int32"), np.array([6], "int32"), "mine")
+    write_shortlist(tmp_path / "lex.bin", ours, tokenizer(words=words))
+    if is_read:
+        rows = rows_of(read_shortlist(tmp_path / "lex.bin", tokenizer(words=words)))
+        assert rows[1:] == [[7]] * (count - 1) + [[]] * (240 - count)
+    else:
+        with pytest.raises(ValueError, match=r"another vocabulary: it has 237 source .* 240 and"):
+            read_shortlist(tmp_path / "lex.bin", tokenizer(words=words))
+
+
 def with_list(folder):
     """Copy a model, with a list of few random candidates in the options of its decoder."""
     path = copied("tied_all", folder)
