@@ -111,7 +111,7 @@ class Command:
     def check(self):
         """Fails unless there is such a command with such options."""
         name, *rest = self.words
-        if name in ("cat", "echo", "curl", "docker", "kill", "espeak-ng"):
+        if name in ("cat", "echo", "curl", "docker", "kill", "espeak-ng", "gunzip"):
             return
         if name == "make":
             assert set(rest) <= set(TARGETS), self.words
