@@ -32,7 +32,6 @@ result. An iteration of the loop has three phases: `propose` the next tokens, `f
 hypotheses that end, `advance` those that continue. Beam search then decides which rows are `done`.
 """
 
-from keras_transformer.decoding.allowed_tokens import allowed_ids, places_of
 from keras_transformer.decoding.beam import beam_search
 from keras_transformer.decoding.entry import decode, decoding_loop, sampler_of
 from keras_transformer.decoding.frames import decode_frames
@@ -52,7 +51,6 @@ __all__ = [
     "Phrases",
     "SearchLoop",
     "TreeConstraint",
-    "allowed_ids",
     "beam_search",
     "decode",
     "decode_frames",
@@ -60,7 +58,6 @@ __all__ = [
     "greedy_search",
     "length_penalty_factor",
     "penalize_repetition",
-    "places_of",
     "sample_rows",
     "sampler",
     "sampler_of",

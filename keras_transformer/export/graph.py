@@ -9,17 +9,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import IMPOSSIBLE
 from keras_transformer.export.tf_tokenizers import side_of
 from keras_transformer.export.warmup import WARMUP_FILE, write_warmup
 from keras_transformer.running.runner import score_function
-from keras_transformer.running.search_functions import translation_function
+from keras_transformer.running.search_functions import listed_first, translation_function
 from keras_transformer.search import Search
 from keras_transformer.system.elsewhere import INVALID
 from keras_transformer.text import MarianTokenizer
-from keras_transformer.translate.pipeline import shortlist_arrays
+from keras_transformer.translate.pipeline import check_shortlist
 from keras_transformer.translate.translator import Translator
 
 TEXTS = tf.TensorSpec([None], tf.string)
@@ -69,8 +70,8 @@ class TranslationModule(tf.Module):
         signature = [IDS, LENGTHS, IDS] if first else [IDS, LENGTHS]
         options = dict(input_signature=signature, jit_compile=jit_compile)
         best = dataclasses.replace(search, num_hypotheses=1)
-        self._search = _function(_with_lists(search, translator), **options)
-        self._best = _function(_with_lists(best, translator), **options)
+        self._search = _function(_with_list(search, translator, jit_compile), **options)
+        self._best = _function(_with_list(best, translator, jit_compile), **options)
         self._score = _function(
             score_function(model, len(target.before)),
             input_signature=[IDS, IDS],
@@ -122,7 +123,7 @@ class TranslationModule(tf.Module):
 
         Args:
             texts: Source texts (B,).
-            search: Function that searches, see `_with_lists`.
+            search: Function that searches, see `_with_list`.
             source_frame, target_frame: Special ids before and after each text: numbers, or tensors
                 (B,).
         """
@@ -209,14 +210,41 @@ class ManyLanguagesModule(TranslationModule):
         return {"translations": self._decode(ids_BKL[:, 0])}
 
 
-def _with_lists(search, translator):
+def _with_list(search, translator, jit_compile):
     """Return a function of source ids, limits and first ids that searches for translations.
 
     If the search uses the translator's shortlist, its arrays are constants of the function.
     """
+    check_shortlist(search, translator.shortlist)
     find = translation_function(search, translator.model)
-    lists = [tf.constant(x, tf.int32) for x in shortlist_arrays(search, translator.shortlist)]
-    return lambda source, limits, first=None: find(source, limits, first, None, None, *lists)
+
+    def search_on_list(source, limits, first=None):
+        listed = _listed(source, first, search, translator, jit_compile)
+        return find(source, limits, first, None, None, *listed)
+
+    return search_on_list if search.shortlist else find
+
+
+def _listed(source_BS, prefix_BP, search, translator, jit_compile):
+    """Return the arrays of `Shortlist.tokens_of`; with `jit_compile`, the list has all ids."""
+    shortlist = translator.shortlist
+    first_ids, num_special = listed_first(search, translator.model.config)
+    size = max(translator.tokenizer.target_vocab_size, *(x + 1 for x in first_ids))
+    rows = tf.shape(source_BS)[0]
+    always = tf.constant([*first_ids[:num_special], *shortlist.frequent], tf.int32)
+    candidates_VN = tf.constant(shortlist.candidates, tf.int32)
+    parts = [tf.reshape(tf.gather(candidates_VN, source_BS), [rows, -1])]
+    parts += [tf.tile(always[None], [rows, 1])] + ([] if prefix_BP is None else [prefix_BP])
+    ids_BX = tf.concat(parts, axis=1)
+    ids_BX = tf.where(ids_BX < 0, size, ids_BX)
+    places_BX = tf.broadcast_to(tf.range(rows)[:, None], tf.shape(ids_BX))
+    places_BX2 = tf.stack([places_BX, ids_BX], axis=-1)
+    may_use_BV = tf.scatter_nd(places_BX2, tf.ones_like(ids_BX), [rows, size + 1])[:, :size] > 0
+    others = np.setdiff1d(np.arange(size), first_ids).astype("int32")
+    if not jit_compile:
+        others = tf.boolean_mask(others, tf.gather(tf.reduce_any(may_use_BV, axis=0), others))
+    ids_U = tf.concat([tf.constant(first_ids, tf.int32), others], axis=0)
+    return ids_U, tf.gather(may_use_BV, ids_U, axis=1)
 
 
 def _columns(ids, rows):

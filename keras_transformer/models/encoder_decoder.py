@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import keras
 
-from keras_transformer.backend import caches_grow, gather, mask_bias, minimum, quick
+from keras_transformer.backend import caches_grow, linear, mask_bias, minimum, quick
 from keras_transformer.config import require
 from keras_transformer.layers import (
     Decoder,
@@ -23,7 +24,7 @@ from keras_transformer.layers.layer import direct_calls
 from keras_transformer.models.caches import beam_mask, following, with_room
 from keras_transformer.models.training_step import VocabularyModel
 
-NO_LOGIT = -1e9  # logit of the padding in a row's list of allowed ids
+NO_LOGIT = -1e9  # logit of a listed token that a row may not use
 _SEGMENTS = frozenset({"source_segments", "target_segments"})
 
 
@@ -194,7 +195,7 @@ class EncoderDecoder(VocabularyModel):
         first_ids: Any,
         length: Any,
         beam_size: int = 1,
-        allowed_ids_BA: Any = None,
+        listed: Any = None,
     ) -> tuple[Any, Any, Callable]:
         """Process the source and the first target tokens; return what a search needs.
 
@@ -207,20 +208,19 @@ class EncoderDecoder(VocabularyModel):
             first_ids: (B, P) int32, first tokens of the target, beginning with `config.bos_id`.
             length: M, maximum number of target positions, including the first P.
             beam_size: K, beams per sentence.
-            allowed_ids_BA: List of the target ids that each sentence may use, padded with -1. The
-                logits are then those of these A ids, and steps take indices of this list instead
-                of ids. None: all ids.
+            listed: A list (U,) of target ids, -1 for none, and which of them each sentence may use
+                (B, U), boolean. The logits are then those of these U ids, and steps take indices of
+                this list instead of ids. None: all ids.
 
         Returns:
             Logits (B, V) of the next token; the state, a tree of tensors whose first axis is B;
             and `step`. On PyTorch a step may write into the given state: copy a state to use it
             twice.
         """
-        return self._prefill(
-            {"source_ids": source_ids}, first_ids, length, beam_size, allowed_ids_BA
-        )
+        source = {"source_ids": source_ids}
+        return self._prefill(source, first_ids, length, beam_size, listed)
 
-    def _prefill(self, source, first_ids, length, beam_size, allowed_ids_BA=None):
+    def _prefill(self, source, first_ids, length, beam_size, listed=None):
         """Compute `prefill` for a source that is a dict of inputs."""
         x, mask = self._parts.embed_source(source)
         memory = self.encoder(x, attention_mask=mask)
@@ -232,36 +232,42 @@ class EncoderDecoder(VocabularyModel):
         state = {"caches": caches}
         if mask is not None:  # converted to a bias once, not in each layer and step
             state["source_mask"] = mask_bias(mask, x.dtype)
-        if allowed_ids_BA is not None:
-            state["output"] = self._projection_to(allowed_ids_BA, x.dtype)
-        return self._logits(x[:, -1:], state)[:, 0], state, self.step
+        if listed is None:
+            return self._logits(x[:, -1:], state)[:, 0], state, self.step
+        ids_U, may_use_BU = listed
+        output = self._projection_to(ids_U, x.dtype)
+        state["bias_BU"] = keras.ops.where(may_use_BU, 0.0, NO_LOGIT)
+        step = partial(self._step, output=output)
+        return self._logits(x[:, -1:], state, output)[:, 0], state, step
 
-    def _projection_to(self, ids_BA, dtype):
-        """Return the part of the output projection that computes the logits of each row's ids.
+    def _projection_to(self, ids_U, dtype):
+        """Return the part of the output projection that computes the logits of these ids.
 
         Args:
-            ids_BA: List of ids of each row, padded with -1; the logit of padding is `NO_LOGIT`.
+            ids_U: Ids; -1 stands for any.
             dtype: Dtype of the hidden states.
 
         Returns:
-            A dict of `ids_BA`; `table_BDA`, the columns of these ids; and `bias_BA`, added to the
-            logits.
+            A dict of `ids_U`; `table_UD`, the vectors of these ids; and `bias_U`, added to the
+            logits, or None.
         """
-        some_BA = keras.ops.maximum(ids_BA, 0)
-        table_BAD = keras.ops.cast(self.output_layer.outputs(some_BA), dtype)
-        bias_BA = keras.ops.where(ids_BA < 0, NO_LOGIT, 0.0)
+        ids_U = keras.ops.maximum(ids_U, 0)
+        table_UD = keras.ops.cast(self.output_layer.outputs(ids_U), dtype)
+        bias_U = None
         if self.output_bias:
-            bias_BA += keras.ops.cast(keras.ops.take(self.output_bias.bias, some_BA), "float32")
-        table_BDA = keras.ops.transpose(table_BAD, (0, 2, 1))
-        return {"ids_BA": ids_BA, "table_BDA": table_BDA, "bias_BA": bias_BA}
+            bias_U = keras.ops.cast(keras.ops.take(self.output_bias.bias, ids_U), "float32")
+        return {"ids_U": ids_U, "table_UD": table_UD, "bias_U": bias_U}
 
-    def _logits(self, x, state):
+    def _logits(self, x, state, output=None):
         x = self._parts.scaled(x)
-        if (output := state.get("output")) is None:
+        if output is None:
             return self._parts.project(x)
-        logits = quick.cast(quick.matmul(x, output["table_BDA"]), "float32")
+        logits = quick.cast(linear(x, output["table_UD"], transposed=True), "float32")
+        if output["bias_U"] is not None:
+            logits += output["bias_U"]
         logits = self._parts.capped(logits)
-        return logits + quick.expand_dims(output["bias_BA"], 1)
+        logits += quick.expand_dims(state["bias_BU"], 1)  # in place on PyTorch
+        return logits
 
     def step(
         self, token_ids_BK: Any, state: Any, index: Any, ancestors_BKM: Any = None
@@ -278,18 +284,25 @@ class EncoderDecoder(VocabularyModel):
         Returns:
             Logits (B, K, V) and the new state.
         """
+        return self._step(token_ids_BK, state, index, ancestors_BKM)
+
+    def _step(self, token_ids_BK, state, index, ancestors_BKM=None, output=None):
+        """Compute `step`; with an `output` of `_projection_to`, tokens are indices of its list."""
         token_ids_BK = keras.ops.convert_to_tensor(token_ids_BK, dtype="int32")
+        if output is not None:
+            token_ids_BK = quick.take(output["ids_U"], token_ids_BK, axis=0)
         if ancestors_BKM is not None:
             ancestors_BKM = keras.ops.convert_to_tensor(ancestors_BKM, dtype="int32")
         with direct_calls(self.decoder):
-            return self._direct_step(token_ids_BK, state, index, ancestors_BKM)
+            x, state = self._direct_step(token_ids_BK, state, index, ancestors_BKM)
+            return self._logits(x, state, output), state
 
     def _direct_step(self, token_ids_BK, state, index, ancestors_BKM):
-        """Compute `step`: beams are rows in the embedding, and queries in the decoder."""
+        """Return hidden states (B, K, D) and the new state of a step.
+
+        Beams are rows in the embedding, and queries in the decoder.
+        """
         beam_size = token_ids_BK.shape[1]
-        if (output := state.get("output")) is not None:
-            # A beam without any allowed continuation holds id -1; 0 keeps the lookup valid.
-            token_ids_BK = quick.maximum(gather(output["ids_BA"], token_ids_BK, axis=1), 0)
         position = index
         if hasattr(index, "dtype"):
             # A recorded CUDA graph runs on after all rows have ended, past the last position.
@@ -304,7 +317,7 @@ class EncoderDecoder(VocabularyModel):
             index=index,
             beam_size=beam_size,
         )
-        return self._logits(x, state), {**state, "caches": caches}
+        return x, {**state, "caches": caches}
 
     def _step_mask(self, ancestors_BKM, index, dtype):
         """Return the mask over the caches in a step, or a list with one for each block."""

@@ -83,8 +83,8 @@ class Ensemble:
         """Process a source; the arguments and results are those of `EncoderDecoder.prefill`."""
         prefills = [model.prefill(*arguments, **options) for model in self.models]
         steps = [step for _, _, step in prefills]
-        # In a list of allowed ids, padding is the first.
-        pad_place = None if options.get("allowed_ids_BA") is None else 0
+        # In a list of ids, padding is the first.
+        pad_place = None if options.get("listed") is None else 0
 
         def step(token_ids_BK, state, index, ancestors_BKM=None):
             results = [

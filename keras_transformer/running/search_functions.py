@@ -10,13 +10,11 @@ from typing import Any
 
 from keras import ops
 
-from keras_transformer.backend import gather, quick
+from keras_transformer.backend import quick
 from keras_transformer.decoding import (
     IMPOSSIBLE,
-    allowed_ids,
     decoding_loop,
     penalize_repetition,
-    places_of,
     sample_rows,
     sampler_of,
     whole_search,
@@ -39,16 +37,15 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
     The arguments of `begin` are tensors: source ids (B, S), maximum target tokens per row (B,),
     first target tokens (B, P), padded, random numbers (B, L) for sampling, and the state of the
     `constraint` (see `decoding`); the last three may be None. With the option `shortlist`, `begin`
-    takes two more, the arrays of a `text.lexical_shortlist.Shortlist`: candidates, frequent. If the
-    model's `prefill` takes several tensors of the source, such as features and the number of
-    frames, `source` is a dict of them.
+    takes two more: a list (U,) of target ids that begins with `listed_first`, and which of them
+    each row may use (B, U), see `text.lexical_shortlist.Shortlist.tokens_of`. If the model's
+    `prefill` takes several tensors of the source, such as features and the number of frames,
+    `source` is a dict of them.
     """
     config = model.config
     beam_size = 1 if search.temperature is not None else search.beam_size
-    special_ids = tuple(dict.fromkeys((config.pad_id, config.bos_id, *config.eos_ids)))
     suppressed = search.suppress_tokens, search.begin_suppress_tokens
-    # With a shortlist, ids that the search names have the same indices in all rows' lists.
-    placed_ids = tuple(x for x in dict.fromkeys(sum(suppressed, ())) if x not in special_ids)
+    listed, _ = listed_first(search, config)
 
     def begin(source, max_lengths, prefix=None, uniforms=None, constraint_state=None, *shortlist):
         source = source if isinstance(source, dict) else {model.source_name: source}
@@ -63,18 +60,14 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
         sizes = dict(first_ids=first_ids, length=length + 1, beam_size=beam_size)
         options = search
         to_search_id: Callable[[int], int] = int  # without a shortlist, the model's ids
-        if search.shortlist:  # the ids of the search are indices of their row's list
-            fixed = dict(special_ids=special_ids, prefix_BP=prefix, placed_ids=placed_ids)
-            allowed = allowed_ids(source_ids, *shortlist, **fixed)
-            sizes["allowed_ids_BA"], to_search_id = allowed, (*special_ids, *placed_ids).index
+        past = first_ids
+        if search.shortlist:  # the ids of the search are indices of the list
+            ids_U, sizes["listed"], to_search_id = shortlist[0], shortlist, listed.index
             always, first = (tuple(map(to_search_id, x)) for x in suppressed)
             options = replace(search, suppress_tokens=always, begin_suppress_tokens=first)
-            prefix = None if prefix is None else places_of(prefix, allowed)
+            prefix = None if prefix is None else _places(prefix, ids_U)
+            past = quick.full((rows, 1), to_search_id(config.bos_id), dtype="int32")
         logits, state, step = model.prefill(**source, **sizes)
-        # The repetition penalty of `transformers` includes the token that the decoder begins with.
-        past = first_ids if search.scoring == "transformers" else None
-        if search.shortlist and past is not None:
-            past = places_of(past, sizes["allowed_ids_BA"])
         loop = decoding_loop(
             step,
             logits,
@@ -87,7 +80,8 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
             pad_id=to_search_id(config.pad_id),
             banned_ids=(to_search_id(config.bos_id),),
             prefix_BP=prefix,
-            past_BP=past,
+            # The repetition penalty of `transformers` includes the decoder's first token.
+            past_BP=past if search.scoring == "transformers" else None,
             uniforms_BL=uniforms,
             constraint=constraint,
             constraint_state=constraint_state,
@@ -97,12 +91,27 @@ def translation_loop(search: Search, model: EncoderDecoder, constraint: Any = No
 
         def result(results: Any) -> tuple[Any, Any]:
             ids, scores = loop.result(results)
-            rows = ops.reshape(ids, (ops.shape(ids)[0], -1))
-            return ops.reshape(gather(allowed, rows, axis=1), ops.shape(ids)), scores
+            return ops.take(ids_U, ids, axis=0), scores
 
         return replace(loop, result=result)
 
     return begin
+
+
+def listed_first(search: Search, config: Any) -> tuple[tuple[int, ...], int]:
+    """Return the first ids of the list of a search with a shortlist.
+
+    Also return how many of them each row may use: padding, BOS and EOS. The others are suppressed.
+    """
+    special = tuple(dict.fromkeys((config.pad_id, config.bos_id, *config.eos_ids)))
+    suppressed = dict.fromkeys((*search.suppress_tokens, *search.begin_suppress_tokens))
+    return (*special, *(x for x in suppressed if x not in special)), len(special)
+
+
+def _places(ids_BP, listed_ids_U):
+    """Return the index (B, P), int32, of each id in a list."""
+    same_BPU = ops.equal(ops.expand_dims(ids_BP, 2), listed_ids_U)
+    return ops.cast(ops.argmax(ops.cast(same_BPU, "int32"), axis=-1), "int32")
 
 
 def generation_function(

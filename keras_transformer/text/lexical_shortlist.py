@@ -93,6 +93,40 @@ class Shortlist:
         common = order[totals[order] > 0].astype("int32")
         return cls(candidates, common, tokenizer.fingerprint())
 
+    def tokens_of(
+        self,
+        source_ids_BS: np.ndarray,
+        first_ids: Sequence[int],
+        num_special: int,
+        prefix_BP: np.ndarray | None = None,
+        multiple: int = 1,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the target ids that the rows of a batch may use, and which row may use which.
+
+        Args:
+            source_ids_BS: Source ids.
+            first_ids: First ids of the list, in this order.
+            num_special: Number of first ids that each row may use.
+            prefix_BP: Further ids of each row; None: no others.
+            multiple: The list is padded with -1 to a multiple of this length.
+
+        Returns:
+            The list (U,), int32, each id once, and a boolean array (B, U).
+        """
+        rows = np.arange(len(source_ids_BS))[:, None]
+        parts = [self.candidates[source_ids_BS].reshape(len(rows), -1)]
+        parts += [] if prefix_BP is None else [prefix_BP]
+        highest = max(*first_ids, *(int(x.max(initial=0)) for x in (*parts, self.frequent)))
+        may_use = np.zeros((len(rows), highest + 2), bool)  # the last column is that of -1
+        for ids in parts:
+            may_use[rows, ids] = True
+        may_use[:, [*first_ids[:num_special], *self.frequent]] = True
+        used = np.flatnonzero(may_use[:, :-1].any(axis=0))
+        ids = np.concatenate([first_ids, np.setdiff1d(used, first_ids)])
+        ids = np.pad(ids, (0, -len(ids) % multiple), constant_values=NONE).astype("int32")
+        may_use[:, -1] = False
+        return ids, may_use[:, ids]
+
     def save(self, folder: str | os.PathLike) -> None:
         """Write the file `shortlist.safetensors` into a folder."""
         from safetensors.numpy import save_file

@@ -11,12 +11,14 @@ from keras_transformer.models import Transformer
 from keras_transformer.running.batches import MULTIPLE, search_batches, until_end
 from keras_transformer.running.inputs import Request, extended, most_tokens, padded
 from keras_transformer.running.runner import Runner
-from keras_transformer.running.search_functions import translation_loop
+from keras_transformer.running.search_functions import listed_first, translation_loop
 from keras_transformer.search import Search
 from keras_transformer.text import Tokenizer
 from keras_transformer.text.lexical_shortlist import FILE, Shortlist
 from keras_transformer.text.tokenizer import round_up
 from keras_transformer.translate.engines.engine import Hypothesis
+
+LIST_SIZES = 8  # sizes of a shortlist's list for a batch, where each is compiled: V/8, V/4, ... V
 
 
 def search_texts(
@@ -45,8 +47,9 @@ def search_texts(
             model gives no finite logits.
     """
     config, constraint = model.config, request.constraint
-    lists = shortlist_arrays(search, shortlist)
-    require(constraint is None or not lists, "constraint", constraint, "None with shortlist=True")
+    check_shortlist(search, shortlist)
+    is_free = constraint is None or not search.shortlist
+    require(is_free, "constraint", constraint, "None with shortlist=True")
     ngram_size = search.no_repeat_ngram_size
     is_possible = constraint is None or isinstance(constraint, Phrases) or not ngram_size
     require(is_possible, "no_repeat_ngram_size", ngram_size, "0 with a constraint")
@@ -78,9 +81,13 @@ def search_texts(
         if constraint is not None:
             first = constraint.start([request.texts[i] for i in chosen], limits[: len(chosen)])
             first = {name: extended(x, rows - len(chosen)) for name, x in first.items()}
-        ids, scores = runner.search(
-            model, key, begin, [source, limits, prefix, numbers, first, *lists], varying=range(4)
-        )
+        listed: tuple[np.ndarray, ...] = ()
+        if search.shortlist and shortlist is not None:
+            multiple = -(-tokenizer.target_vocab_size // LIST_SIZES) if SEARCHES_BY_SHAPE else 1
+            fixed = listed_first(search, config)
+            listed = shortlist.tokens_of(source, *fixed, prefix_BP=prefix, multiple=multiple)
+        arguments = [source, limits, prefix, numbers, first, *listed]
+        ids, scores = runner.search(model, key, begin, arguments, varying=(0, 1, 2, 3, 5, 6))
         wanted = slice(search.num_hypotheses)
         for i, ids_KL, scores_K in zip(chosen, ids, scores, strict=False):
             results[i] = _hypotheses(ids_KL[wanted], scores_K[wanted], model, tokenizer)
@@ -91,22 +98,11 @@ def search_texts(
     return results
 
 
-def shortlist_arrays(search: Search, shortlist: Shortlist | None) -> list[np.ndarray]:
-    """Return the arrays of a shortlist as arguments of a search; [] without the option `shortlist`.
-
-    Args:
-        search: Options of the search.
-        shortlist: The translator's shortlist; None: it has none.
-
-    Raises:
-        ValueError: If the option is set, but there is no shortlist.
-    """
-    if not search.shortlist:
-        return []
+def check_shortlist(search: Search, shortlist: Shortlist | None) -> None:
+    """Raise ValueError if the option `shortlist` is set, but there is no shortlist."""
     accepted = f"False: the folder has no {FILE}; `keras-transformer shortlist` makes one"
-    if shortlist is None:
+    if search.shortlist and shortlist is None:
         raise ValueError(f"shortlist must be {accepted}, got True")
-    return [shortlist.candidates, shortlist.frequent]
 
 
 def _hypotheses(

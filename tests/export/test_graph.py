@@ -26,7 +26,7 @@ NAMES = ["plain", "jit"]
 
 # No value is the default: an option that is not passed on changes the results.
 OPTIONS = dict(beam_size=3, length_penalty=1.0, max_extra_length=6, repetition_penalty=1.5)
-SEARCHES = {name: OPTIONS | dict(shortlist=name == "plain") for name in NAMES}
+SEARCH = OPTIONS | dict(shortlist=True)
 BATCHES = {
     "many": [*ENGLISH[::9], "Ärger, naïve café: ½ ﬁne 😀!", "日本語", "e\u0301 \u200b\ufeff"],
     "one": ["the queen follows the sea at night"],
@@ -40,15 +40,16 @@ TARGETS = ["ehtö dloö namö seesö", "ehtö", "", "ö 😀"]
 
 @pytest.fixture(scope="module")
 def folders(randomize, tmp_path_factory):
-    """Saved translators: one with two vocabularies and a shortlist, and one for XLA."""
+    """Saved translators with a shortlist: one with two vocabularies, and one for XLA."""
     folders = {
         name: save_translator(randomize, tmp_path_factory.mktemp(name), shared=name == "jit")
         for name in NAMES
     }
-    short = Translator.load(folders["plain"])
     sizes = dict(per_piece=8, frequent=40)
-    short.shortlist = Shortlist.train(short.tokenizer, ENGLISH, MADE_UP, **sizes)
-    short.save(folders["plain"])
+    for folder in folders.values():
+        short = Translator.load(folder)
+        short.shortlist = Shortlist.train(short.tokenizer, ENGLISH, MADE_UP, **sizes)
+        short.save(folder)
     return folders
 
 
@@ -62,8 +63,7 @@ def exported(folders, tmp_path_factory):
     out = tmp_path_factory.mktemp("serving")
     changes = {"plain": dict(version=7), "jit": dict(jit_compile=True)}
     return {
-        name: saved_model(folders[name], out / name, **changes[name], **SEARCHES[name])
-        for name in NAMES
+        name: saved_model(folders[name], out / name, **changes[name], **SEARCH) for name in NAMES
     }
 
 
@@ -117,7 +117,7 @@ def test_has_the_four_signatures(answers):
 @pytest.mark.filterwarnings("ignore:texts must have at most")
 @pytest.mark.parametrize(("name", "batch"), cases())
 def test_translates_as_the_translator(translators, answers, name, batch):
-    expected = translators[name].translate(BATCHES[batch], **SEARCHES[name])
+    expected = translators[name].translate(BATCHES[batch], **SEARCH)
     assert answers[name]["translate"][batch] == expected
     assert answers[name]["serving_default"][batch] == expected
     if batch == "many":
@@ -127,7 +127,7 @@ def test_translates_as_the_translator(translators, answers, name, batch):
 @pytest.mark.filterwarnings("ignore:texts must have at most")
 @pytest.mark.parametrize(("name", "batch"), cases())
 def test_nbest_as_the_translator(translators, answers, name, batch):
-    expected = translators[name].nbest(BATCHES[batch], **SEARCHES[name])
+    expected = translators[name].nbest(BATCHES[batch], **SEARCH)
     found = answers[name]["nbest"][batch]
     rows = zip(found["translations"], found["scores"], expected, strict=True)
     for texts, scores, hypotheses in rows:
@@ -138,7 +138,7 @@ def test_nbest_as_the_translator(translators, answers, name, batch):
 
 
 def test_translates_in_a_session_as_serving_has_one(translators, answers):
-    expected = translators["plain"].translate(BATCHES["many"], **SEARCHES["plain"])
+    expected = translators["plain"].translate(BATCHES["many"], **SEARCH)
     assert answers["plain"]["as_serving"] == expected
     assert expected != translators["plain"].translate(BATCHES["many"], **OPTIONS)  # a shortlist
 

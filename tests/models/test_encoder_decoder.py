@@ -182,19 +182,20 @@ def test_logits_of_allowed_ids_are_those_of_the_whole_table(tiny_transformer, va
         model.quantize("int8")
     source = np.array([[4, 7, 5, 3], [8, 9, 3, 0]], "int32")
     first = np.full((2, 1), 2, "int32")
-    allowed = np.array([[3, 9, -1, 5], [2, 3, 11, -1]], "int32")
+    listed = np.array([3, 9, -1, 5, 2, 11], "int32")
+    may_use = np.array([[1, 1, 0, 1, 0, 0], [1, 0, 0, 0, 1, 1]], bool)
     whole, state, step = model.prefill(*map(ops.convert_to_tensor, (source, first)), 4)
     logits, narrow_state, narrow_step = model.prefill(
         *map(ops.convert_to_tensor, (source, first)),
         4,
-        allowed_ids_BA=ops.convert_to_tensor(allowed),
+        listed=[ops.convert_to_tensor(x) for x in (listed, may_use)],
     )
     atol = 0.15 if quantized else 1e-5  # int8 rounds the hidden states, too
-    chosen, places = np.array([[9], [11]], "int32"), np.array([[1], [2]], "int32")
+    chosen, places = np.array([[9], [11]], "int32"), np.array([[1], [5]], "int32")
     second, _ = step(chosen, state, 1)
     narrow_second, _ = narrow_step(places, narrow_state, 1)
     for theirs, ours in ((whole, logits), (second[:, 0], narrow_second[:, 0])):
         theirs, ours = numpy(theirs), numpy(ours)
-        assert (ours[allowed < 0] < -1e8).all()
-        expected = np.take_along_axis(theirs, np.maximum(allowed, 0), axis=1)
-        np.testing.assert_allclose(ours[allowed >= 0], expected[allowed >= 0], atol=atol)
+        assert (ours[~may_use] < -1e8).all()
+        expected = theirs[:, np.maximum(listed, 0)]
+        np.testing.assert_allclose(ours[may_use], expected[may_use], atol=atol)

@@ -77,8 +77,8 @@ def test_steps_give_the_logits_of_a_full_pass(model):
         found, state = step(TARGET[:1, i + 1 : i + 2], state, i + 1)
         found = found[:, 0]
     assert np.abs(expected).max() <= 3.0
-    allowed = ops.convert_to_tensor(np.array([[9, 3, -1]], "int32"))
-    some, _, _ = model.prefill(source, first, 6, allowed_ids_BA=allowed)
+    listed = np.array([9, 3, -1], "int32"), np.array([[True, True, False]])
+    some, _, _ = model.prefill(source, first, 6, listed=[ops.convert_to_tensor(x) for x in listed])
     np.testing.assert_allclose(ops.convert_to_numpy(some)[0, :2], expected[0, 0, [9, 3]], atol=1e-5)
 
 

@@ -12,10 +12,12 @@ from keras_transformer.models import GPT, GPTConfig
 from keras_transformer.running.runner import score_function
 from keras_transformer.running.search_functions import (
     generation_function,
+    listed_first,
     next_token,
     translation_function,
 )
 from keras_transformer.search import Generation, Search
+from keras_transformer.text.lexical_shortlist import Shortlist
 from tests.backends import EVERY_CASE, cases
 
 SOURCE = np.array([[4, 7, 5, 3], [8, 9, 10, 3], [6, 3, 0, 0]], "int32")
@@ -163,10 +165,11 @@ def test_the_next_token_is_the_first_of_a_generation(writer, penalty):
     np.testing.assert_array_equal(ops.convert_to_numpy(found), ids[:, 0, 0])
 
 
-def lists(ids, vocab_size=13):
-    """The arrays of a shortlist that has these ids for every source."""
-    candidates = np.full((vocab_size, 1), -1, "int32")
-    return candidates, np.array(ids, "int32")
+def listed(ids, search, model, prefix=None, multiple=1):
+    """The arguments of a search with a shortlist that has these ids for every source."""
+    shortlist = Shortlist(np.full((13, 1), -1, "int32"), np.array(ids, "int32"), "")
+    first = listed_first(search, model.config)
+    return shortlist.tokens_of(SOURCE, *first, prefix_BP=prefix, multiple=multiple)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +184,8 @@ def test_a_shortlist_of_all_ids_changes_nothing(translator, beam_size, penalty):
     find = over_arrays(translation_function(shortlisted, translator), translator)
     for begun in (None, prefix) if EVERY_CASE else (prefix,):
         ids, scores = plain(SOURCE, LIMITS, begun)
-        found, found_scores = find(SOURCE, LIMITS, begun, None, None, *lists(range(13)))
+        arrays = listed(range(13), shortlisted, translator, begun)
+        found, found_scores = find(SOURCE, LIMITS, begun, None, None, *arrays)
         np.testing.assert_array_equal(found, ids)
         np.testing.assert_allclose(found_scores, scores, atol=1e-4)
 
@@ -190,7 +194,8 @@ def test_a_shortlist_of_all_ids_changes_nothing(translator, beam_size, penalty):
 def test_a_shortlist_with_fewer_tokens_than_beams(translator):
     search = Search(4, 0.0, max_extra_length=EXTRA, shortlist=True)
     find = over_arrays(translation_function(search, translator), translator)
-    ids, scores = find(SOURCE, LIMITS, None, None, None, *lists([8]))
+    arrays = listed([8], search, translator, multiple=8)
+    ids, scores = find(SOURCE, LIMITS, None, None, None, *arrays)
     real = scores > -1e8
     assert real[:, :2].all() and set(ids[real].flat) == {0, EOS, 8}
     assert (ids[~real] == 0).all()
@@ -201,7 +206,8 @@ def test_a_shortlist_limits_the_tokens(translator):
     allowed = [5, 8, 9]
     search = Search(2, 0.0, max_extra_length=EXTRA, shortlist=True)
     find = over_arrays(translation_function(search, translator), translator)
-    ids, scores = find(SOURCE, LIMITS, None, None, None, *lists(allowed))
+    arrays = listed(allowed, search, translator)
+    ids, scores = find(SOURCE, LIMITS, None, None, None, *arrays)
     assert set(ids.flat) <= {0, EOS, *allowed} and len(set(ids.flat)) > 2
     # The scores are those of the model's logits without the other tokens.
     everything = [0, translator.config.bos_id, EOS, *allowed]

@@ -55,6 +55,27 @@ def test_pieces_of_one_vocabulary_are_candidates_of_themselves():
     assert any(map(len, rows)) and all(len(set(x)) == len(x) for x in rows)
 
 
+CANDIDATES = np.array([[0, -1], [5, 6], [6, 7], [-1, -1], [9, 3]], "int32")
+BATCH = np.array([[1, 2, 0], [4, 3, 0], [1, 1, 1]], "int32")
+
+
+@pytest.mark.parametrize("prefix", [None, np.array([[8, 7], [3, 0], [12, 0]], "int32")])
+@pytest.mark.parametrize("multiple", [1, 8])
+def test_the_tokens_of_a_batch(prefix, multiple):
+    made = Shortlist(CANDIDATES, np.array([7, 11], "int32"), "mine")
+    first = (0, 2, 3, 9, 14)  # the last two are suppressed
+    ids, may_use = made.tokens_of(BATCH, first, 3, prefix, multiple)
+    assert ids.dtype == np.int32 and len(ids) % multiple == 0
+    assert tuple(ids[:5]) == first
+    assert len({*ids}) == len(ids[ids >= 0]) + (-1 in ids)
+    assert not may_use[:, ids < 0].any()
+    for row, source in enumerate(BATCH.tolist()):
+        expected = {x for i in source for x in CANDIDATES[i].tolist() if x >= 0}
+        expected |= {7, 11, 0, 2, 3, *([] if prefix is None else prefix[row].tolist())}
+        assert {*ids[may_use[row]]} == expected
+    assert 14 in ids and not may_use[:, ids.tolist().index(14)].any()
+
+
 def test_a_file_and_back(words, tmp_path):
     assert Shortlist.read(tmp_path, words) is None
     made = Shortlist.train(words, *texts())

@@ -18,7 +18,7 @@ def linear(x: Any, kernel: Any, bias: Any, transposed: bool) -> tf.Tensor:
     """
     x = tf.convert_to_tensor(x)
     kernel = ops.cast(kernel, x.dtype)  # for callers without an autocast scope
-    width = kernel.shape[0 if transposed else 1]
+    width = quick.shape(kernel)[0 if transposed else 1]
     x_NF = tf.matmul(tf.reshape(x, (-1, x.shape[-1])), kernel, transpose_b=transposed)
     if bias is not None:
         x_NF = x_NF + ops.cast(bias, x.dtype)

@@ -67,6 +67,9 @@ def linear(
         kernel = ops.convert_to_tensor(kernel).to(x.dtype)
         kernel_FD = kernel if transposed else kernel.t()
         bias = None if bias is None else ops.convert_to_tensor(bias).to(x.dtype)
+        if not torch.is_grad_enabled() and _by_onednn(x):
+            x_NF = private.onednn_linear(x.reshape(-1, x.shape[-1]), kernel_FD, bias, relu)
+            return x_NF.view(*x.shape[:-1], -1), None if relu else activation
     else:
         kernel_FD, packed = kept(kernel, x.dtype, _transposed if transposed else _plain)
         if packed is not None and not _by_plain_product(x, kernel_FD):
@@ -112,6 +115,17 @@ def _by_plain_product(x, kernel_FD):
     return not _BY_ONEDNN or kernel_FD.numel() <= _LARGE
 
 
+def _by_onednn(x):
+    """Return whether oneDNN multiplies by matrices in PyTorch's layout faster than PyTorch."""
+    if x.device.type != "cpu":
+        return False
+    return (
+        computes_bfloat16()
+        if x.dtype == torch.bfloat16
+        else x.dtype == torch.float32 and _BY_ONEDNN
+    )
+
+
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return a @ b for large matrices of a backward pass."""
     if _GRADIENTS_BY_ONEDNN and a.dtype == torch.float32 and a.device.type == "cpu":
@@ -127,8 +141,7 @@ class Linear(torch.autograd.Function):
         ctx: Any, x_ND: torch.Tensor, kernel_DF: torch.Tensor, bias_F: torch.Tensor, relu: bool
     ) -> torch.Tensor:
         kernel, bias = kernel_DF.to(x_ND.dtype), bias_F.to(x_ND.dtype)
-        by_onednn = x_ND.dtype == torch.bfloat16 and computes_bfloat16()
-        if by_onednn or (_BY_ONEDNN and x_ND.dtype == torch.float32):
+        if _by_onednn(x_ND):
             x_NF = private.onednn_linear(x_ND, kernel.t(), bias, relu)
         else:
             x_NF = torch.addmm(bias, x_ND, kernel)
