@@ -150,7 +150,8 @@ def test_nothing_fetches_the_other_project_or_a_name_that_is_not_ours():
             found += [(file, line) for line in lines if fetching.search(line)]
     # The extras of extras, which the build replaces by their packages.
     assert {file for file, _ in found} == {"pyproject.toml"}, found
-    assert [line.split("[")[0].strip() for _, line in found] == ["all =", '"transformer-for-keras']
+    extras = ["all =", "bench =", '"transformer-for-keras']
+    assert [line.split("[")[0].strip() for _, line in found] == extras
 
 
 def test_help_imports_no_framework():
