@@ -99,7 +99,7 @@ class Shortlist:
         first_ids: Sequence[int],
         num_special: int,
         prefix_BP: np.ndarray | None = None,
-        multiple: int = 1,
+        lengths: Sequence[int] = (),
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the target ids that the rows of a batch may use, and which row may use which.
 
@@ -108,7 +108,7 @@ class Shortlist:
             first_ids: First ids of the list, in this order.
             num_special: Number of first ids that each row may use.
             prefix_BP: Further ids of each row; None: no others.
-            multiple: The list is padded with -1 to a multiple of this length.
+            lengths: The list is padded with -1 to the first of these lengths that has room for it.
 
         Returns:
             The list (U,), int32, each id once, and a boolean array (B, U).
@@ -123,7 +123,8 @@ class Shortlist:
         may_use[:, [*first_ids[:num_special], *self.frequent]] = True
         used = np.flatnonzero(may_use[:, :-1].any(axis=0))
         ids = np.concatenate([first_ids, np.setdiff1d(used, first_ids)])
-        ids = np.pad(ids, (0, -len(ids) % multiple), constant_values=NONE).astype("int32")
+        length = next((x for x in lengths if x >= len(ids)), len(ids))
+        ids = np.pad(ids, (0, length - len(ids)), constant_values=NONE).astype("int32")
         may_use[:, -1] = False
         return ids, may_use[:, ids]
 

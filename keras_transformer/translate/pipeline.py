@@ -18,7 +18,7 @@ from keras_transformer.text.lexical_shortlist import FILE, Shortlist
 from keras_transformer.text.tokenizer import round_up
 from keras_transformer.translate.engines.engine import Hypothesis
 
-LIST_SIZES = 8  # sizes of a shortlist's list for a batch, where each is compiled: V/8, V/4, ... V
+LIST_SHARES = 8, 4, 2, 1  # where each shape is compiled, a batch's list has V/8, V/4, V/2 or V ids
 
 
 def search_texts(
@@ -83,9 +83,9 @@ def search_texts(
             first = {name: extended(x, rows - len(chosen)) for name, x in first.items()}
         listed: tuple[np.ndarray, ...] = ()
         if search.shortlist and shortlist is not None:
-            multiple = -(-tokenizer.target_vocab_size // LIST_SIZES) if SEARCHES_BY_SHAPE else 1
-            fixed = listed_first(search, config)
-            listed = shortlist.tokens_of(source, *fixed, prefix_BP=prefix, multiple=multiple)
+            shares = LIST_SHARES if SEARCHES_BY_SHAPE else ()
+            lengths = [-(-tokenizer.target_vocab_size // share) for share in shares]
+            listed = shortlist.tokens_of(source, *listed_first(search, config), prefix, lengths)
         arguments = [source, limits, prefix, numbers, first, *listed]
         ids, scores = runner.search(model, key, begin, arguments, varying=(0, 1, 2, 3, 5, 6))
         wanted = slice(search.num_hypotheses)

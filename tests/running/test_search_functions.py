@@ -165,11 +165,11 @@ def test_the_next_token_is_the_first_of_a_generation(writer, penalty):
     np.testing.assert_array_equal(ops.convert_to_numpy(found), ids[:, 0, 0])
 
 
-def listed(ids, search, model, prefix=None, multiple=1):
+def listed(ids, search, model, prefix=None, lengths=()):
     """The arguments of a search with a shortlist that has these ids for every source."""
     shortlist = Shortlist(np.full((13, 1), -1, "int32"), np.array(ids, "int32"), "")
     first = listed_first(search, model.config)
-    return shortlist.tokens_of(SOURCE, *first, prefix_BP=prefix, multiple=multiple)
+    return shortlist.tokens_of(SOURCE, *first, prefix_BP=prefix, lengths=lengths)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_shortlist_of_all_ids_changes_nothing(translator, beam_size, penalty):
 def test_a_shortlist_with_fewer_tokens_than_beams(translator):
     search = Search(4, 0.0, max_extra_length=EXTRA, shortlist=True)
     find = over_arrays(translation_function(search, translator), translator)
-    arrays = listed([8], search, translator, multiple=8)
+    arrays = listed([8], search, translator, lengths=[8])
     ids, scores = find(SOURCE, LIMITS, None, None, None, *arrays)
     real = scores > -1e8
     assert real[:, :2].all() and set(ids[real].flat) == {0, EOS, 8}

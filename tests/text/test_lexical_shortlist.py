@@ -60,12 +60,12 @@ BATCH = np.array([[1, 2, 0], [4, 3, 0], [1, 1, 1]], "int32")
 
 
 @pytest.mark.parametrize("prefix", [None, np.array([[8, 7], [3, 0], [12, 0]], "int32")])
-@pytest.mark.parametrize("multiple", [1, 8])
-def test_the_tokens_of_a_batch(prefix, multiple):
+@pytest.mark.parametrize(("lengths", "length"), [((), None), ((4, 32, 64), 32), ((3, 5), None)])
+def test_the_tokens_of_a_batch(prefix, lengths, length):
     made = Shortlist(CANDIDATES, np.array([7, 11], "int32"), "mine")
     first = (0, 2, 3, 9, 14)  # the last two are suppressed
-    ids, may_use = made.tokens_of(BATCH, first, 3, prefix, multiple)
-    assert ids.dtype == np.int32 and len(ids) % multiple == 0
+    ids, may_use = made.tokens_of(BATCH, first, 3, prefix, lengths)
+    assert ids.dtype == np.int32 and len(ids) == (length or len(ids[ids >= 0]))
     assert tuple(ids[:5]) == first
     assert len({*ids}) == len(ids[ids >= 0]) + (-1 in ids)
     assert not may_use[:, ids < 0].any()
