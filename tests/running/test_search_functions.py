@@ -185,9 +185,9 @@ def test_a_shortlist_of_all_ids_changes_nothing(translator, beam_size, penalty):
     for begun in (None, prefix) if EVERY_CASE else (prefix,):
         ids, scores = plain(SOURCE, LIMITS, begun)
         arrays = listed(range(13), shortlisted, translator, begun)
-        found, found_scores = find(SOURCE, LIMITS, begun, None, None, *arrays)
-        np.testing.assert_array_equal(found, ids)
-        np.testing.assert_allclose(found_scores, scores, atol=1e-4)
+        limited_ids, limited_scores = find(SOURCE, LIMITS, begun, None, None, *arrays)
+        np.testing.assert_array_equal(limited_ids, ids)
+        np.testing.assert_allclose(limited_scores, scores, atol=1e-4)
 
 
 @pytest.mark.once("the other tests of shortlists search under each")
