@@ -20,7 +20,7 @@ from keras_transformer.running.search_functions import listed_first, translation
 from keras_transformer.search import Search
 from keras_transformer.system.elsewhere import INVALID
 from keras_transformer.text import MarianTokenizer
-from keras_transformer.translate.pipeline import check_shortlist
+from keras_transformer.translate.pipeline import used_shortlist
 from keras_transformer.translate.translator import Translator
 
 TEXTS = tf.TensorSpec([None], tf.string)
@@ -215,21 +215,25 @@ def _with_list(search, translator, jit_compile):
 
     If the search uses the translator's shortlist, its arrays are constants of the function.
     """
-    check_shortlist(search, translator.shortlist)
     find = translation_function(search, translator.model)
-
-    def search_on_list(source, limits, first=None):
-        listed = _listed(source, first, search, translator, jit_compile)
-        return find(source, limits, first, None, None, *listed)
-
-    return search_on_list if search.shortlist else find
-
-
-def _listed(source_BS, prefix_BP, search, translator, jit_compile):
-    """Return the arrays of `Shortlist.tokens_of`; with `jit_compile`, the list has all ids."""
-    shortlist = translator.shortlist
+    shortlist = used_shortlist(search, translator.shortlist)
+    if shortlist is None:
+        return find
     first_ids, num_special = listed_first(search, translator.model.config)
     size = max(translator.tokenizer.target_vocab_size, *(x + 1 for x in first_ids))
+
+    def search_on_list(source, limits, first=None):
+        listed = _listed(source, first, shortlist, first_ids, num_special, size, jit_compile)
+        return find(source, limits, first, None, None, *listed)
+
+    return search_on_list
+
+
+def _listed(source_BS, prefix_BP, shortlist, first_ids, num_special, size, jit_compile):
+    """Return the arrays of `Shortlist.tokens_of` for `size` target ids.
+
+    With `jit_compile`, the list has all ids, because XLA needs to know its length.
+    """
     rows = tf.shape(source_BS)[0]
     always = tf.constant([*first_ids[:num_special], *shortlist.frequent], tf.int32)
     candidates_VN = tf.constant(shortlist.candidates, tf.int32)

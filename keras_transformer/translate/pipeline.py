@@ -47,8 +47,8 @@ def search_texts(
             model gives no finite logits.
     """
     config, constraint = model.config, request.constraint
-    check_shortlist(search, shortlist)
-    is_free = constraint is None or not search.shortlist
+    shortlist = used_shortlist(search, shortlist)
+    is_free = constraint is None or shortlist is None
     require(is_free, "constraint", constraint, "None with shortlist=True")
     ngram_size = search.no_repeat_ngram_size
     is_possible = constraint is None or isinstance(constraint, Phrases) or not ngram_size
@@ -82,7 +82,7 @@ def search_texts(
             first = constraint.start([request.texts[i] for i in chosen], limits[: len(chosen)])
             first = {name: extended(x, rows - len(chosen)) for name, x in first.items()}
         listed: tuple[np.ndarray, ...] = ()
-        if search.shortlist and shortlist is not None:
+        if shortlist is not None:
             shares = LIST_SHARES if SEARCHES_BY_SHAPE else ()
             lengths = [-(-tokenizer.target_vocab_size // share) for share in shares]
             listed = shortlist.tokens_of(source, *listed_first(search, config), prefix, lengths)
@@ -98,11 +98,18 @@ def search_texts(
     return results
 
 
-def check_shortlist(search: Search, shortlist: Shortlist | None) -> None:
-    """Raise ValueError if the option `shortlist` is set, but there is no shortlist."""
+def used_shortlist(search: Search, shortlist: Shortlist | None) -> Shortlist | None:
+    """Return a translator's shortlist if the search uses it, else None.
+
+    Raises:
+        ValueError: If the option `shortlist` is set, but there is no shortlist.
+    """
+    if not search.shortlist:
+        return None
     accepted = f"False: the folder has no {FILE}; `keras-transformer shortlist` makes one"
-    if search.shortlist and shortlist is None:
+    if shortlist is None:
         raise ValueError(f"shortlist must be {accepted}, got True")
+    return shortlist
 
 
 def _hypotheses(
